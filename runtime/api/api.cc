@@ -267,7 +267,9 @@ ibcoll_status_t ibcoll_team_abort(ibcoll_team_t team, const char* why) {
     if (!team || !why) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_abort: team or why is NULL");
     TeamHandle& t = *handle(team);
     const Guard guard = t.context->enter();
-    t.team->abort(error(IBCOLL_ERR_MISMATCH, "rank {}: {}", t.team->rank(), why));
+    TeamHealth& health = t.team->health();
+    const uint32_t next_op = t.team->calls().next();  // which others may have begun
+    if (health.good()) health.fail(error(IBCOLL_ERR_MISMATCH, "rank {}: {}", t.team->rank(), why), next_op);
     t.context->progress().spread_failure(*t.team);
     return IBCOLL_OK;
   });

@@ -24,23 +24,6 @@ struct PlanInUse {
 
 }  // namespace
 
-Status TeamHandle::may_end(const char* call) {
-  plans.reclaim();
-  const auto kept = static_cast<int>(given_up.size());
-  const int own = plans.size() - plans.count(Plan::Use::kNonblocking) + kept;
-  if (team->requests() > own)
-    return error(IBCOLL_ERR_BUSY, "{}: {} requests exist; free them first", call, team->requests() - own);
-  int in_flight = plans.count(Plan::Use::kBlocking) + plans.count(Plan::Use::kGivenUp);
-  for (const GivenUp& one : given_up) in_flight += one.request->in_flight();
-  if (in_flight > 0)
-    return error(
-        IBCOLL_ERR_BUSY,
-        "{}: {} blocking calls are in flight still, in other threads, or given up while a peer may yet write to "
-        "their buffers; let them end first (ibcoll_progress)",
-        call, in_flight);
-  return {};
-}
-
 // ---------------------------------------------------------------- of the program
 
 Result<std::unique_ptr<Request>> Calls::make_request(TeamHandle& team, Args args, const Forced& forced,
@@ -107,7 +90,7 @@ Result<Plan*> Calls::find_or_make_plan(TeamHandle& team, const ibcoll_collective
 }
 
 Result<Plan*> Calls::start_once(TeamHandle& team, const ibcoll_collective_args_t& given, const void* site) {
-  Result<Plan*> plan = take_plan(team, given, Plan::Use::kNonblocking, repeated(team, given));
+  Result<Plan*> plan = take_plan(team, given, Plan::Use::kNonblocking, find_repeated(team, given));
   if (!plan.ok()) return plan;
   const Status status = start(*(*plan)->request, site);
   if (status.ok()) return plan;
@@ -117,14 +100,16 @@ Result<Plan*> Calls::start_once(TeamHandle& team, const ibcoll_collective_args_t
 
 Status Calls::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given, ContextLock::Guard& guard,
                            const void* site) {
-  Plan* const repeated = this->repeated(team, given);
+  Plan* const repeated = find_repeated(team, given);
   if (repeated && repeated->request->one_step() && !trace_ && !progress_.needs_polling()) [[likely]] {
     const Team::Short how = team.team->run_short(*repeated->request, waiting_.looks_of_a_short_call());
     if (how == Team::Short::kDone) [[likely]] {
-      team.plans.used(*repeated);
-      return progress_.ended_without_a_pass();
+      team.plans.touch(*repeated);
+      progress_.ended_without_a_pass();
+      waiting_.give_way(guard);
+      return {};
     }
-    if (how == Team::Short::kWaits) {
+    if (how == Team::Short::kHandedOver) {
       team.plans.use(*repeated, Plan::Use::kBlocking);
       const PlanInUse in_use{team.plans, *repeated};
       return waiting_.wait(*repeated->request, INFINITY, guard);

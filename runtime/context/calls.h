@@ -52,9 +52,9 @@ class Calls {
  private:
   Result<std::unique_ptr<Request>> make_request(TeamHandle& team, Args args, const Forced& forced,
                                                 ibcoll_scheme_t scheme);
-  // The plan of an equal call before; nullptr: there is none, or the team has failed.
-  static Plan* repeated(TeamHandle& team, const ibcoll_collective_args_t& given) noexcept {
-    return team.team->refuses() ? nullptr : team.plans.repeated(given);
+  // The plan of an equal call before, with the buffers of this one; nullptr: there is none, or the team has failed.
+  static Plan* find_repeated(TeamHandle& team, const ibcoll_collective_args_t& given) noexcept {
+    return team.team->refuses() ? nullptr : team.plans.find_repeated(given);
   }
   // That one, or else another one.
   Result<Plan*> take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use, Plan* repeated);

@@ -52,7 +52,7 @@ void Plans::forget_place(const Plan& plan) noexcept {
   if (plan.last_call_at && *plan.last_call_at == &plan) *plan.last_call_at = nullptr;
 }
 
-Plan* Plans::repeated(const ibcoll_collective_args_t& call) noexcept {
+Plan* Plans::find_repeated(const ibcoll_collective_args_t& call) noexcept {
   static_assert(kBuckets == 1 << (64 - 58));
   Plan* const plan = place_of(call);
   if (!plan || plan->use != Plan::Use::kIdle) return nullptr;

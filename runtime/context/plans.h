@@ -68,17 +68,17 @@ class Plans {
   ~Plans() { clear(); }
 
   // An idle plan whose last call this one repeats: bound to the call's buffers from now on. nullptr: none.
-  Plan* repeated(const ibcoll_collective_args_t& call) noexcept;
-  // A repeated plan is used.
+  Plan* find_repeated(const ibcoll_collective_args_t& call) noexcept;
+  // An idle plan is in use from now on.
   void use(Plan& plan, Plan::Use use) noexcept { set_use(plan, use); }
-  // It was used, and is idle still.
-  void used(Plan& plan) noexcept {
+  // A call by an idle plan has ended at once.
+  void touch(Plan& plan) noexcept {
     if (most_recent_ != &plan) make_most_recent(plan);
   }
   // The call is what the plan was made for, or bound to. Its blocks reach so far.
   void remember(Plan& plan, const ibcoll_collective_args_t& call, const Reaches& reaches) noexcept;
-  // An idle plan of this shape, which is in use from now on; nullptr: there is none, and `like` is one in use, or
-  // nullptr.
+  // An idle plan of this shape, which is in use from now on. nullptr: none is idle; `like` is then one in use, if there
+  // is any.
   Plan* take(const PlanKey& key, const Args& args, Plan::Use use, const Plan*& like) noexcept;
   // A new plan, in use.
   Plan* add(std::unique_ptr<Plan> plan, Plan::Use use) noexcept;

@@ -39,9 +39,8 @@ class Progress {
   void after_a_pass() noexcept;
   // Checks for dead peers, stalls and deadlines, by system calls: too slow for every pass.
   void check() noexcept;
-  // The last rank that comes to a collective finds all that it needs in the node window. If that is always the same
-  // rank, it never waits, and the others find theirs there soon. But other collectives, and ranks that fail, need a pass
-  // over the messages from time to time.
+  // A call has ended without a pass. False: every 16th such call makes one, for other collectives and for failures: a
+  // rank that always comes last finds all that it needs in the node window, and never waits.
   bool goes_without_messages() noexcept { return ++without_messages_ % kCallsPerPass != 0; }
 
   Status start(Request& request) noexcept {
@@ -51,11 +50,11 @@ class Progress {
     if (!request.in_flight() && !goes_without_messages()) pass();
     return status;
   }
-  // A call is complete to which no message belongs.
-  Status ended_without_a_pass() noexcept {
+  // A call has ended without a pass, and returns.
+  void ended_without_a_pass() noexcept {
     if (!goes_without_messages()) [[unlikely]]
       pass();
-    return {};
+    drain_later();
   }
   // After a failure: this rank may not wait any more, but other ranks may wait for it.
   void spread_failure(Team& team) noexcept;

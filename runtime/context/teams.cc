@@ -233,4 +233,21 @@ void Teams::free(TeamHandle& team) {
   windows_.leave(std::move(window), failed);
 }
 
+Status TeamHandle::may_end(const char* call) {
+  plans.reclaim();
+  const auto kept = static_cast<int>(given_up.size());
+  const int own = plans.size() - plans.count(Plan::Use::kNonblocking) + kept;
+  if (team->requests() > own)
+    return error(IBCOLL_ERR_BUSY, "{}: {} requests exist; free them first", call, team->requests() - own);
+  int in_flight = plans.count(Plan::Use::kBlocking) + plans.count(Plan::Use::kGivenUp);
+  for (const GivenUp& one : given_up) in_flight += one.request->in_flight();
+  if (in_flight > 0)
+    return error(
+        IBCOLL_ERR_BUSY,
+        "{}: {} blocking calls are in flight still, in other threads, or given up while a peer may yet write to "
+        "their buffers; let them end first (ibcoll_progress)",
+        call, in_flight);
+  return {};
+}
+
 }  // namespace ibcoll

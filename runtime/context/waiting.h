@@ -22,8 +22,14 @@ class Waiting {
 
   const WaitStrategy& strategy() const noexcept { return *strategy_; }
   Doorbell* doorbell() const noexcept { return doorbell_.get(); }
-  // At memory, before it waits as other calls do. Ranks that share a core do not look: others need it.
-  uint32_t looks_of_a_short_call() const noexcept { return strategy_->spins() > 1 ? 400 : 0; }
+  // How often a short call looks at memory before it waits as other calls do. Not at all where ranks share a core, which
+  // others need, or where another thread waits for the lock.
+  uint32_t looks_of_a_short_call() const noexcept { return strategy_->spins() > 1 && !lock_.wanted() ? 400 : 0; }
+  // A call returns that has not waited: threads that want the lock get it first.
+  void give_way(ContextLock::Guard& guard) noexcept {
+    if (lock_.wanted()) [[unlikely]]
+      lock_.let_others_in(guard);
+  }
 
   // Blocks until the request is complete and nothing is queued, or until `seconds` have passed (TIMEOUT; the request
   // stays in flight). `guard` holds the lock, and holds it again on return.

@@ -84,7 +84,6 @@ class Request {
   Time probed_at = 0;
 
   // Adds what runs from now on to a trace, which outlives the request, as called from `site`.
-  bool traced() const noexcept { return trace_ != nullptr; }
   void trace(TraceBuffer& buffer, const void* site) noexcept {
     trace_ = &buffer;
     site_ = site;

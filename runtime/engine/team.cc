@@ -83,7 +83,7 @@ Team::Short Team::hand_over(Request& request) noexcept {
   if (!request.has_task())
     health_.fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank(), request.call()));
   if (health_.good()) engine_.scheduler().run(request);
-  return Short::kWaits;
+  return Short::kHandedOver;
 }
 
 void Team::finish(Request& request) noexcept {
@@ -93,10 +93,6 @@ void Team::finish(Request& request) noexcept {
   TeamFailure& failure = health_.failure();
   request.end(links_.connects() ? failure.report() : failure.status());  // else the call is not the program's
   notices_.look_at_kept();
-}
-
-void Team::abort(Status status) noexcept {
-  if (health_.good()) health_.fail(std::move(status), calls_.next());
 }
 
 // ---------------------------------------------------------------- notes

@@ -66,9 +66,10 @@ class Team {
   // Gives the request the next sequence number and runs it up to its first wait. False: memory for that is short, and
   // the team has failed.
   bool start(Request& request) noexcept;
-  // The same for a call of one step without a task: where no other call is in flight, and the ranks that it awaits have
-  // published after at most `looks` looks. kWaits: it is in flight. kNo: nothing has happened; start() it.
-  enum class Short { kDone, kWaits, kNo };
+  // Runs a call of one step without a task, if no other call is in flight and all ranks that it awaits publish within
+  // `looks` looks. kHandedOver: they did not, and the request is in flight, or has ended, with a task. kNo: nothing has
+  // happened; start() it.
+  enum class Short { kDone, kHandedOver, kNo };
   Short run_short(Request& request, uint32_t looks) noexcept;
   // Its task has ended, or what has failed returns its buffers.
   void finish(Request& request) noexcept;
@@ -76,8 +77,6 @@ class Team {
   bool refuses() const noexcept { return health_.failure().certain(); }
   // The failure, for a call that is refused.
   const Status& refusal() noexcept { return health_.refusal(calls_.next()); }
-  // This rank makes no call where the others may have made their next one: ends that there.
-  void abort(Status status) noexcept;
 
   // ---- for the engine
 

@@ -4,6 +4,8 @@
 // it.
 #include <sys/mman.h>
 
+#include <cstdlib>
+
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/json.h"
@@ -13,6 +15,9 @@ namespace ibcoll::conformance {
 namespace {
 
 constexpr size_t kBytes = 256 * 1024;
+
+// With UCX before 1.15 a cache keeps memory of the program only then.
+[[maybe_unused]] const int has_memory_events = ::setenv("UCX_MEM_EVENTS", "y", 0);
 
 class Mapping {
  public:

@@ -37,7 +37,7 @@ TEST_F(ShortCall, TheLastRankIsDoneAtOnceAndTheOthersWait) {
   for (int rank = 0; rank < kRanks; ++rank) {
     calls.push_back(make(rank, IBCOLL_ALLREDUCE, &send[rank], &recv[rank]));
     const Team::Short how = on_node(rank).run_short(*calls.back(), kLooks);
-    EXPECT_EQ(how, rank == kRanks - 1 ? Team::Short::kDone : Team::Short::kWaits) << rank;
+    EXPECT_EQ(how, rank == kRanks - 1 ? Team::Short::kDone : Team::Short::kHandedOver) << rank;
     EXPECT_EQ(calls.back()->in_flight(), rank != kRanks - 1);
   }
   progress();
@@ -51,10 +51,10 @@ TEST_F(ShortCall, TheLastRankIsDoneAtOnceAndTheOthersWait) {
 
 TEST_F(ShortCall, AnotherCallIsInFlight) {
   const auto first = make(0, IBCOLL_BARRIER), second = make(0, IBCOLL_BARRIER);
-  ASSERT_EQ(on_node(0).run_short(*first, kLooks), Team::Short::kWaits);
+  ASSERT_EQ(on_node(0).run_short(*first, kLooks), Team::Short::kHandedOver);
   EXPECT_EQ(on_node(0).run_short(*second, kLooks), Team::Short::kNo);
   EXPECT_EQ(on_node(0).calls().next(), 2u) << "nothing has happened";
-  on_node(0).abort(error(IBCOLL_ERR_SYSTEM, "enough"));
+  on_node(0).health().fail(error(IBCOLL_ERR_SYSTEM, "enough"));
   progress();
   EXPECT_FALSE(first->in_flight());
 }
@@ -63,9 +63,9 @@ TEST_F(ShortCall, ARankInAnotherCallFailsIt) {
   uint64_t send = 1, recv = 0;
   const auto barrier = make(0, IBCOLL_BARRIER), odd = make(1, IBCOLL_ALLREDUCE, &send, &recv),
              last = make(2, IBCOLL_BARRIER);
-  EXPECT_EQ(on_node(0).run_short(*barrier, kLooks), Team::Short::kWaits);
-  EXPECT_EQ(on_node(1).run_short(*odd, kLooks), Team::Short::kWaits);
-  EXPECT_EQ(on_node(2).run_short(*last, kLooks), Team::Short::kWaits);
+  EXPECT_EQ(on_node(0).run_short(*barrier, kLooks), Team::Short::kHandedOver);
+  EXPECT_EQ(on_node(1).run_short(*odd, kLooks), Team::Short::kHandedOver);
+  EXPECT_EQ(on_node(2).run_short(*last, kLooks), Team::Short::kHandedOver);
   progress();
   wait_seconds(3);
   for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(on_node(rank).failure().code(), IBCOLL_ERR_MISMATCH) << rank;

@@ -29,8 +29,11 @@ Task run_one_step(Comm& c, Args args, OneStep step) {
 }
 
 Task finish_one_step(Comm& c, Args args, OneStep step) {
-  for (int i = step.first; i < step.end; ++i)
-    if (i != c.node().rank()) co_await c.published(i);
+  if (step.awaits_all(c.node()))
+    co_await c.all_published();
+  else
+    for (int i = step.first; i < step.end; ++i)
+      if (i != c.node().rank()) co_await c.published(i);
   finish(c, args, step);
 }
 

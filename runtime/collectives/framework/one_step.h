@@ -27,7 +27,7 @@ struct OneStep {
   uint64_t bytes = 0;       // which the step begins with
   // Ranks read `args` at the time of the call: buffers may be others than those that the step was made for.
   void (*write)(NodeWindow& window, const Args& args) = nullptr;  // nullptr: this rank writes nothing
-  // nullptr: nor does it do anything then. After a difference the collective fails; it may be called again.
+  // nullptr: nor does it do anything then. If it returns a difference, the call fails; it may then run a second time.
   Difference (*finish)(NodeWindow& window, const Args& args) = nullptr;
 
   explicit operator bool() const noexcept { return kind != Kind::kNone; }
@@ -40,8 +40,8 @@ struct OneStep {
   }
 };
 
-// The step of a call on a team whose ranks share a node. Ranks of one call may differ in which of them has it: what
-// they write and await is the same without it.
+// The step of a call on a team whose ranks share a node. On some ranks a call may be one step, and on others a task of
+// its algorithm: what they write and await is the same.
 using FindOneStep = OneStep (*)(const Args& args, const NodeWindow& window);
 
 Task run_one_step(Comm& c, Args args, OneStep step);
