@@ -9,10 +9,34 @@
 namespace ibcoll::alltoall::shm {
 namespace {
 
+// Blocks in lines are short enough to wait for all of them.
+void write(NodeWindow& w, const Args& a) {
+  const uint64_t block = a.recv.bytes, all = block * static_cast<uint64_t>(w.size());
+  std::byte* const mine = w.area(w.rank(), all);
+  for (int to = w.next(w.rank()); to != w.rank(); to = w.next(to))
+    w.write(Bytes(mine + block * static_cast<uint64_t>(to), block), a.send[to], to);
+}
+Difference take(NodeWindow& w, const Args& a) {
+  const uint64_t block = a.recv.bytes, all = block * static_cast<uint64_t>(w.size());
+  const uint64_t mine = block * static_cast<uint64_t>(w.rank());
+  for (int from = 0; from < w.size(); ++from)
+    Comm::copy(a.recv[from], from == w.rank() ? a.send[from] : ConstBytes(w.area(from, all) + mine, block));
+  return {};
+}
+
+// Of each block, in a step.
+uint64_t most_bytes(const NodeWindow& w) { return w.area_bytes() / static_cast<uint64_t>(w.size()) / 8 * 8; }
+
+OneStep one_step(const Args& a, const NodeWindow& w) {
+  const uint64_t all = a.recv.bytes * static_cast<uint64_t>(w.size());
+  if (a.in_place || all == 0 || a.recv.bytes > most_bytes(w) || all > NodeWindow::kInlineBytes) return {};
+  return {.kind = OneStep::Kind::kAll, .end = w.size(), .bytes = all, .write = write, .finish = take};
+}
+
 Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const auto p = static_cast<uint64_t>(c.size());
-  const uint64_t cell = std::min(w.area_bytes() / p / 8 * 8, a.recv.bytes);
+  const uint64_t cell = std::min(most_bytes(w), a.recv.bytes);
   const uint64_t node_total = a.recv.bytes * p * p;  // all receive buffers
   for (uint64_t at = 0; at < a.recv.bytes; at += cell) {
     co_await c.next_step(cell * p);
@@ -57,7 +81,8 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .why_not = why_not,
                                          .cost_us = cost_us,
-                                         .uses_window = true}};
+                                         .uses_window = true,
+                                         .one_step = one_step}};
   return kRows;
 }
 

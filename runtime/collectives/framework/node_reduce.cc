@@ -74,6 +74,16 @@ void combine_areas(NodeWindow& window, const Reduction& reduction, std::byte* re
   for (int i = ranks - 3; i >= 0; --i) reduction(operand(i), result, count);
 }
 
+void combine_own_areas(NodeWindow& window, const Reduction& reduction, Bytes result, const std::byte* own, uint64_t at,
+                       uint64_t area) {
+  const auto operand = [&](int i) { return i == window.rank() ? own : window.own_area(i, area) + at; };
+  const int last = window.size() - 1;
+  const uint64_t count = result.size() / reduction.element_bytes();
+  if (count == 0) return;
+  reduction.combine(operand(last - 1), operand(last), result.data(), count);
+  for (int i = last - 2; i >= 0; --i) reduction(operand(i), result.data(), count);
+}
+
 bool stays(const NodeWindow& window, const Reduction& reduction, const std::byte* operand, const std::byte* result) {
   return operand != result || (window.size() <= 2 && reduction.result_may_replace_lower());
 }

@@ -21,12 +21,7 @@ void write(NodeWindow& w, const Args& a) {
   w.write(Bytes(w.own_area(w.rank(), a.bytes), a.bytes), a.operand(), a.root);
 }
 Difference combine(NodeWindow& w, const Args& a) {
-  const auto operand = [&](int i) {
-    return i == w.rank() ? a.operand().data() : static_cast<const std::byte*>(w.own_area(i, a.bytes));
-  };
-  const int last = w.size() - 1;
-  a.reduction.combine(operand(last - 1), operand(last), a.buffer().data(), a.count);
-  for (int i = last - 2; i >= 0; --i) a.reduction(operand(i), a.buffer().data(), a.count);
+  combine_own_areas(w, a.reduction, a.buffer(), a.operand().data(), 0, a.bytes);
   return {};
 }
 

@@ -8,6 +8,27 @@
 namespace ibcoll::reduce_scatter::shm {
 namespace {
 
+// Blocks in lines, side by side, each in a cell as long as the longest one. What reduce_on_node() writes and awaits then.
+void write(NodeWindow& w, const Args& a) {
+  const uint64_t cell = longest_block(a, w.size());
+  std::byte* const mine = w.own_area(w.rank(), cell * static_cast<uint64_t>(w.size()));
+  for (int to = w.next(w.rank()); to != w.rank(); to = w.next(to))
+    w.write(Bytes(mine + cell * static_cast<uint64_t>(to), a.send.size(to)), a.send[to], to);
+}
+Difference combine(NodeWindow& w, const Args& a) {
+  const uint64_t cell = longest_block(a, w.size());
+  combine_own_areas(w, a.reduction, a.buffer(), a.send[w.rank()].data(), cell * static_cast<uint64_t>(w.rank()),
+                    cell * static_cast<uint64_t>(w.size()));
+  return {};
+}
+
+OneStep one_step(const Args& a, const NodeWindow& w) {
+  const uint64_t all = longest_block(a, w.size()) * static_cast<uint64_t>(w.size());
+  if (a.in_place || w.size() < 2 || all == 0 || all > std::min<uint64_t>(NodeWindow::kInlineBytes, w.area_bytes()))
+    return {};
+  return {.kind = OneStep::Kind::kOwn, .end = w.size(), .bytes = all, .write = write, .finish = combine};
+}
+
 Task run(Comm& c, Args a) {
   const int p = c.size();
   auto* const starts = c.scratch_array<uint64_t>(static_cast<uint64_t>(p) + 1);
@@ -43,7 +64,8 @@ std::span<const Algorithm> rows() {
                                          .why_not = why_not,
                                          .cost_us = cost_us,
                                          .uses_window = true,
-                                         .order = Order::kRanks},
+                                         .order = Order::kRanks,
+                                         .one_step = one_step},
                                         {.collective = IBCOLL_REDUCE_SCATTER_BLOCK,
                                          .name = "shm",
                                          .about = kAbout,
@@ -51,7 +73,8 @@ std::span<const Algorithm> rows() {
                                          .why_not = why_not,
                                          .cost_us = cost_us,
                                          .uses_window = true,
-                                         .order = Order::kRanks}};
+                                         .order = Order::kRanks,
+                                         .one_step = one_step}};
   return kRows;
 }
 
