@@ -32,7 +32,7 @@ class Bootstrap {
     int rank = 0;
     std::string how;
   };
-  // Those that the launcher has reported since the last call. At most one system call if there is none; never
+  // The ended ranks that the launcher has reported since the last call. At most one system call if there is none; never
   // blocks. Empty where the launcher does not report ends.
   virtual std::vector<Ended> ended() { return {}; }
 };

@@ -59,7 +59,7 @@ std::string text_of(const char* variable) {
   return text == nullptr ? "" : text;
 }
 
-// Of a process that was forked from this one, another.
+// A process that was forked from this one has another number.
 uint64_t number_of_this_process() {
   static std::mutex mutex;
   static pid_t owner = 0;

@@ -10,7 +10,7 @@
 
 namespace ibcoll {
 
-// Of the terminal that `fd` refers to; 24 x 80 where it has no size.
+// The size of the terminal that `fd` refers to; 24 x 80 where it has no size.
 inline winsize terminal_size(int fd) {
   winsize size{};
   if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) return size;

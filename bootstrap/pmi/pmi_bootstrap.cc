@@ -88,8 +88,8 @@ std::shared_ptr<PmiConnection>& kept_connection() {
 // After the destructors of all libraries that use this one, and may still end a context there.
 [[gnu::destructor]] void say_goodbye() { kept_connection().reset(); }
 
-// Of the process, up to its end: the launcher takes the end of the connection for the end of the rank. A context that
-// is destroyed later than this keeps it.
+// The connection of the process, kept until the process ends: the launcher takes the end of the connection for the end
+// of the rank. A context that is destroyed later than this keeps it.
 Result<std::shared_ptr<PmiConnection>> connection_of_process(PmiConnection::Clock::time_point deadline) {
   const std::lock_guard lock(kept_lock);
   std::shared_ptr<PmiConnection>& kept = kept_connection();

@@ -36,7 +36,7 @@ int number_from(const char* variable) {
   return text == nullptr ? -1 : number_in(text);
 }
 
-// Of "cmd=C rc=0 value=V": the text after "NAME=", up to the next blank.
+// Returns the text after "NAME=", up to the next blank, of a line like "cmd=C rc=0 value=V".
 std::string_view word_of(std::string_view line, std::string_view name) {
   while (!line.empty()) {
     const std::string_view word = line.substr(0, line.find(' '));

@@ -98,7 +98,7 @@ struct ArrivalColumn {
   const char* name;
   double (*value)(const ArrivalFigures&);
 };
-// Of all libraries; a column `delays`, sleep or spin, follows in CSV and JSON.
+// The columns of all libraries; a column `delays`, sleep or spin, follows in CSV and JSON.
 inline constexpr ArrivalColumn kArrivalColumns[] = {
     {"t_last", [](const ArrivalFigures& one) { return one.last; }},
     {"bound", [](const ArrivalFigures& one) { return one.bound; }},

@@ -14,7 +14,7 @@ namespace ibcoll::perf {
 // Sizes of the rows of a collective: 0 alone where no data moves; rounded up to whole elements of --type in reductions.
 std::vector<uint64_t> sizes_of(const Options& options, const Collective& row);
 
-// Of reductions: --type, else the widest that divides `bytes`: floating point, but for operations that need integers.
+// The type of reductions: --type, else the widest that divides `bytes`: floating point, or integers where needed.
 ibcoll_type_t element_type(const Options& options, uint64_t bytes);
 // --distribution, else ragged where bytes are verified and mild where they are timed.
 oracle::Distribution distribution_of(const Options& options);

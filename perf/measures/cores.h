@@ -8,7 +8,7 @@
 
 namespace ibcoll::perf {
 
-// That this process may use; empty where the kernel does not tell.
+// The cores that this process may use; empty where the kernel does not report them.
 inline std::vector<int> allowed_cores() {
   cpu_set_t allowed;
   std::vector<int> cores;

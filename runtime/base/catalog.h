@@ -15,7 +15,7 @@
 
 namespace ibcoll {
 
-// Of a buffer: what a rank has in it.
+// The part of a buffer that a rank has.
 enum class Extent { kNothing, kBlock, kBlocks };
 
 struct Buffer {

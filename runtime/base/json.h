@@ -34,7 +34,7 @@ class IBCOLL_MODULE_API Json {
   Json(const std::vector<std::string>& values);  // a list
   static Json list();                            // an empty one
 
-  // Of an object, or of null, which becomes one.
+  // Sets a member of an object, or of null, which becomes an object.
   void set(std::string_view name, const Json& value);
   bool contains(std::string_view name) const;
   // A member that is a text, or else its JSON; "" when there is none.

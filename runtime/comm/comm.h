@@ -71,7 +71,7 @@ class Comm {
     const int at = rank_ + i;
     return at < 0 ? at + size_ : at >= size_ ? at - size_ : at;
   }
-  // Of a rank of this Comm: its rank in the team.
+  // The rank in the team of a rank of this Comm.
   int team_rank(int rank) const noexcept { return ranks_ ? ranks_[rank] : rank; }
   // Where the ranks of the team are, by team rank.
   const Placement& placement() const noexcept { return *placement_; }

@@ -36,7 +36,7 @@ struct Wait {
   WaitKind kind = WaitKind::kNone;
   int peer = -1;       // team rank, or a rank of the node window
   uint64_t value = 0;  // bytes (of kReceivedFrom: that may be missing), or parts of a step, or the address of parts()
-  // Of kPartOrLanding: how many parts are awaited of each local rank.
+  // How many parts kPartOrLanding awaits of each local rank.
   const uint32_t* parts() const noexcept { return reinterpret_cast<const uint32_t*>(value); }
 };
 

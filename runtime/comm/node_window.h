@@ -37,7 +37,7 @@ class WindowBells {
     doorbell_ = &doorbell;
     bells_ = std::move(bells);
   }
-  // That of a local rank, or Doorbell::kNoBell.
+  // The bell of a local rank; Doorbell::kNoBell: none.
   int of(int local) const noexcept { return doorbell_ ? bells_[static_cast<size_t>(local)] : Doorbell::kNoBell; }
   // Wakes the ranks that sleep until this rank publishes.
   void ring() noexcept {

@@ -46,7 +46,7 @@ class Task {
     }
   };
 
-  // Of `co_await other_task(...)`.
+  // The awaiter of `co_await other_task(...)`.
   struct Call {
     promise_type* callee;
     bool await_ready() const noexcept { return false; }

@@ -21,7 +21,7 @@ struct WindowControl {
   std::atomic<uint64_t> called_off;  // not 0: ranks that have not come must not come any more
   Member members[];
 
-  // Of the page, which is more than one where there are many ranks.
+  // The size of this memory: one page, or more where there are many ranks.
   static uint64_t bytes(int ranks) noexcept {
     constexpr uint64_t kPage = 4096;
     return (sizeof(WindowControl) + static_cast<uint64_t>(ranks) * sizeof(Member) + kPage - 1) / kPage * kPage;

@@ -57,7 +57,7 @@ class WindowMemory {
   Line& line(int local, uint64_t step) const noexcept {
     return lines_[step % kLines * ranks_ + static_cast<uint64_t>(local)];
   }
-  // Those of one step lie together, too.
+  // The short areas of one step lie together, too.
   std::byte* short_area(int local, uint64_t step) const noexcept {
     return short_areas_ + (step % kShortAreas * ranks_ + static_cast<uint64_t>(local)) * kShortStride;
   }

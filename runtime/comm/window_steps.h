@@ -104,8 +104,8 @@ class WindowSteps {
 
   // ---- checks
 
-  // Of all calls up to this step, so that a call in which no rank looked at the odd rank is noticed in the next one.
-  // Meaningful once the rank has published the step, as this one has.
+  // The digest of all calls up to this step, so that a call in which no rank looked at the odd rank is noticed in the
+  // next one. Meaningful once the rank has published the step, as this one has.
   uint32_t digest(int local) const noexcept { return memory_.line(local, step_).digest; }
   // False: another process has written to the line in which this rank published last.
   bool own_line_intact() const noexcept {

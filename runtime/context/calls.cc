@@ -10,7 +10,7 @@
 namespace ibcoll {
 namespace {
 
-// Of a blocking call, until that returns.
+// The plan of a blocking call, until that returns.
 struct PlanInUse {
   Plans& plans;
   Plan& plan;

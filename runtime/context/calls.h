@@ -56,7 +56,7 @@ class Calls {
   static Plan* find_repeated(TeamHandle& team, const ibcoll_collective_args_t& given) noexcept {
     return team.team->refuses() ? nullptr : team.plans.find_repeated(given);
   }
-  // That one, or else another one.
+  // Takes the plan `repeated`, or else another one.
   Result<Plan*> take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use, Plan* repeated);
   Result<Plan*> find_or_make_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use);
 

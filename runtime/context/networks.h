@@ -20,7 +20,7 @@ namespace ibcoll {
 struct HostAddresses {
   static constexpr size_t kMost = 16;
 
-  // Of the interfaces that may join hosts, the first kMost.
+  // The addresses of the first kMost interfaces that may join hosts.
   static HostAddresses of(uint64_t host, const std::vector<Interface>& interfaces);
   std::span<const IpAddress> list() const { return std::span(addresses).first(count < kMost ? count : kMost); }
 

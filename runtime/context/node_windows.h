@@ -34,12 +34,12 @@ class NodeWindows {
   // The job outlives it.
   explicit NodeWindows(JoinedJob& job) noexcept : job_(job) {}
   void set_area_bytes(uint64_t bytes) noexcept { area_bytes_ = bytes; }
-  // Of one area of a window.
+  // The bytes of one area of a window.
   uint64_t area_bytes() const noexcept { return area_bytes_; }
 
   // In the memory of the node, for `locals` ranks; `tag` distinguishes teams. NO_MEMORY.
   Result<uint64_t> allocate(uint64_t tag, int locals);
-  // Of a window that no other rank knows.
+  // Releases a window that no other rank knows.
   void release(uint64_t offset, int locals) noexcept;
   // In private memory.
   Result<LoneWindow> allocate_lone(int job_rank) const;

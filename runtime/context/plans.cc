@@ -123,7 +123,7 @@ void Plans::set_use(Plan& plan, Plan::Use use) noexcept {
   ++counts_[static_cast<size_t>(use)];
 }
 
-// Of those that were given back once. Most calls repeat the last one.
+// The plan becomes the most recent of those that were given back once. Most calls repeat the last one.
 void Plans::make_most_recent(Plan& plan) noexcept {
   if (most_recent_ == &plan) return;
   unlink(plan);

@@ -33,7 +33,7 @@ struct TeamHandle {
   std::list<LeftWindow> shared_window;  // one, or none
   TeamProfile profile;
   Plans plans;  // of calls that run once
-  // Of the runtime itself, given up while another rank could still write to the buffers (Request::overdue).
+  // A request of the runtime itself, given up while another rank could still write to the buffers (Request::overdue).
   struct GivenUp {
     std::unique_ptr<Request> request;
     std::vector<std::byte> buffers;

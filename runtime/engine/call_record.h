@@ -13,7 +13,7 @@ namespace ibcoll {
 struct CallRecord {
   uint32_t op = 0;         // its number in the team; 0: before the first one
   uint32_t signature = 0;  // see call_signature()
-  // Of reductions elements, else bytes: of a block; of all blocks where all ranks know their sizes.
+  // Elements in reductions, else bytes: of a block; of all blocks where all ranks know their sizes.
   uint64_t amount = 0;
   uint64_t parameter = 0;  // of the algorithm
   int32_t root = 0;

@@ -91,7 +91,7 @@ void Exchange::ask_owner(MemoryRead& read) noexcept {
 
 // ---------------------------------------------------------------- waiting
 
-// Of a wait in the node window: the local rank whose publication has ended it; -1: a message has.
+// The local rank whose publication has ended a wait in the node window; -1: a message has ended it.
 int Exchange::wait_ended_by() noexcept {
   if (wait_.kind == WaitKind::kPartOrLanding) return take_part_or_landing(wait_);
   return awaits_step(wait_) ? node_.window().steps().lagging() : node_.lagging();

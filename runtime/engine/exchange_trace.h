@@ -15,7 +15,7 @@ class ExchangeState;
 class TraceBuffer;
 struct TracedCall;
 
-// Of the messages between this rank and one peer. 0: not yet.
+// The times of the messages between this rank and one peer. 0: not yet.
 struct PeerTimes {
   Time begun_at = 0;   // the first byte was handed to the transport
   Time sent_at = 0;    // the source of the last one was reusable
@@ -72,7 +72,7 @@ class ExchangeTrace {
   void add_to(TraceBuffer& buffer, TracedCall call, const ExchangeState& state) const noexcept;
 
  private:
-  // Of the node window. 0: not yet.
+  // The times of the node window. 0: not yet.
   struct NodeTimes {
     Time published_at = 0;  // the first part, or step
     Time suspended_at = 0;  // it is in a wait of the step that counts from then; 0: in none

@@ -150,7 +150,7 @@ Outgoing::Sent Outgoing::write(Channel& c, Message& to, ConstBytes left) noexcep
   return Sent::kYes;
 }
 
-// Of a put, up to byte `end`.
+// Sends the fragments of a put, up to byte `end`.
 bool Outgoing::send_fragments(Channel& c, NoteKind kind, Message& put, uint64_t end) noexcept {
   const uint64_t slot = links_.transport(c.peer).slot_bytes();
   while (put.moved < end) {

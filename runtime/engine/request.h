@@ -47,7 +47,7 @@ class Request {
   bool in_flight() const noexcept { return in_flight_; }
   // The last run has ended well. The one question that may be asked without the context's lock.
   bool done() const noexcept { return done_.load(std::memory_order_acquire); }
-  // Of the last run that ended.
+  // The status of the last run that ended.
   const Status& status() const noexcept { return status_; }
   // Ok, or BUFFERS_HELD: the team failed ten seconds ago, and a peer or the transport still uses buffers of this
   // request, so that it cannot end. It stays in flight.
@@ -68,7 +68,7 @@ class Request {
   // What this call sends to the peer and expects from it; 0 and 0 where the signature covers all sizes.
   PairBytes pair_bytes(int peer) const noexcept;
 
-  // Of the call with these sizes; none where it is more than a step, or the team has ranks on other nodes.
+  // The step of the call with these sizes; none where it is more than a step, or the team has ranks on other nodes.
   const OneStep& one_step() const noexcept { return one_step_; }
 
   // ---- for the team and the engine

@@ -143,7 +143,7 @@ void Team::deliver_early(Request& request) noexcept {
   }
 }
 
-// Of a collective that was started here. When it has ended, credit may still come, data may not.
+// Handles a message of a collective that was started here. After its end credit may still come, data may not.
 void Team::on_message(int peer, const Note& note, ConstBytes payload) noexcept {
   if (Request* const request = calls_.find(note.op)) {
     request->exchange().on_note(peer, note, payload);

@@ -107,7 +107,7 @@ class Team {
   TeamLinks links_;
   CallQuestions questions_;
   FailureNotices notices_;
-  // Of collectives not started here yet, by op: each start looks at its own list only. Made when the first one comes.
+  // Messages of collectives not started here yet, by op: each start looks at its own list only. Made for the first one.
   static constexpr uint32_t kEarlyLists = 64;
   std::unique_ptr<EarlyList[]> early_;
   uint32_t early_count_ = 0;

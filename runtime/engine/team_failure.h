@@ -48,7 +48,7 @@ class TeamFailure {
   void explain(Status status) noexcept;
   bool see_death(int peer, Status status, Time now) noexcept;
   bool explained() const noexcept { return explained_; }
-  // Of the peer whose death was seen. Does not change the end of the suspicion.
+  // Explains the death of the peer whose death was seen. Does not change the end of the suspicion.
   void explain_death(int peer, Status status) noexcept;
   bool learn(Status status, Time now, bool pass_on = false) noexcept;
   // Ends a suspicion that has lasted long enough.

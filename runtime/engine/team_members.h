@@ -27,7 +27,7 @@ class TeamMembers {
   // For people. Teams of one number have no rank in common; the first team of a job has number 1.
   uint32_t number() const noexcept { return number_; }
   void set_number(uint32_t number) noexcept { number_ = number; }
-  // Of the teams that were made of this one.
+  // The number of the next team made of this one.
   uint32_t number_next_child() noexcept { return ++children_; }
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return placement_->size(); }

@@ -66,7 +66,7 @@ class TraceBuffer {
     ++added_;
   }
   bool keeps_peers() const noexcept { return !peers_.empty(); }
-  // Of the call that was added last.
+  // Adds a peer of the call that was added last.
   void add_peer(TracedPeer peer) noexcept {
     peer.call = static_cast<uint32_t>(added_);
     TracedPeer& slot = peers_[next_peer_];

@@ -149,7 +149,7 @@ void publisher_ended(Exchange& x, const Wait& wait, int peer) {
     x.node().other_call(peer);
 }
 
-// Of a wait for parts: what is awaited of a local rank, and has not been published.
+// The wait, for parts, is for some of a local rank that it has not published.
 bool lacks_part(const Exchange& x, const Wait& wait, int local) {
   const uint32_t parts = wait.parts()[local];
   return parts > 0 && !x.node().window().published(local, parts);

@@ -22,7 +22,7 @@ struct WaitRule {
   // `peer` has completed the collective, and no message is under way between the two: fails the team when the wait is
   // for it.
   void (*ended)(Exchange& x, const Wait& wait, int peer);
-  // Of a wait that polls the node window: the bell of the local rank that it is for. Else nullptr.
+  // The bell of the local rank that a wait is for, if it polls the node window. Else nullptr.
   int (*bell)(const Exchange& x, const Wait& wait);
 };
 
@@ -30,12 +30,12 @@ struct WaitRule {
 extern const WaitRule kWaitRules[];
 inline const WaitRule& rule_of(const Wait& wait) noexcept { return kWaitRules[static_cast<size_t>(wait.kind)]; }
 
-// Of a wait in the node window: it is for a step to begin, not for what others publish.
+// The wait, in the node window, is for a step to begin, not for what others publish.
 constexpr bool awaits_step(const Wait& wait) noexcept {
   return wait.kind == WaitKind::kStep || wait.kind == WaitKind::kSoleStep || wait.kind == WaitKind::kOwnStep;
 }
 
-// Of a wait in the node window: it is for a part of a step.
+// The wait, in the node window, is for a part of a step.
 constexpr bool awaits_part(const Wait& wait) noexcept {
   return wait.kind == WaitKind::kPublished && wait.value != NodeWindow::kWhole;
 }

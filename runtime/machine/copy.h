@@ -12,10 +12,10 @@
 
 namespace ibcoll {
 
-// Of one socket, as the kernel says (virtual machines let the C library answer for the host's whole package); 32 MB
-// where it does not say.
+// The size for one socket, as the kernel says (virtual machines let the C library answer for the host's whole package);
+// 32 MB where it does not say.
 uint64_t last_level_cache_bytes() noexcept;
-// Of the second-level cache of processor 0, on most machines a core's own; 1 MB where the kernel does not say.
+// The size of the second-level cache of processor 0, on most machines a core's own; 1 MB where the kernel does not say.
 uint64_t own_cache_bytes() noexcept;
 
 constexpr size_t kLineBytes = 64;  // of a cache

@@ -32,7 +32,7 @@ uint64_t open_descriptors() noexcept {
   return count - std::min<uint64_t>(count, 2);  // . and ..
 }
 
-// Of all HighDescriptors. A plain mutex that is never destroyed: destructors of the program may still use it.
+// The lock of all HighDescriptors. A plain mutex that is never destroyed: destructors of the program may still use it.
 constinit std::mutex low_mutex;
 constinit int low_users = 0;
 constinit unsigned low_occupied = 0;  // a bit each

@@ -9,7 +9,7 @@ namespace ibcoll {
 
 enum class Access { kRead, kWrite };
 
-// Of the memory, the first byte that this process itself cannot read, or write; nullptr: there is none. Changes
+// The first byte of the memory that this process itself cannot read, or write; nullptr: there is none. Changes
 // nothing. A system call for each page: not for calls that go well.
 const std::byte* first_inaccessible(ConstBytes memory, Access access) noexcept;
 

@@ -21,7 +21,7 @@ uint64_t number_in(const std::string& file, uint64_t otherwise) {
   return std::ifstream(file) >> number ? number : otherwise;
 }
 
-// Of the lines "KEY NUMBER" of a file; 0 where it is not there.
+// The number in the line "KEY NUMBER" of a file; 0 where there is no such line.
 uint64_t number_of(const std::string& file, const std::string& key) {
   std::ifstream lines(file);
   std::string word;

@@ -18,7 +18,7 @@ std::string node_identity();
 // The same for processes with the same network interfaces, addresses and routes.
 std::string network_identity();
 
-// Of this machine since it booted, a word; empty where the kernel has none.
+// A word that identifies this machine since it booted; empty where the kernel has none.
 IBCOLL_MODULE_API std::string boot_id();
 
 inline constexpr double kNoQuota = 1e9;

@@ -10,11 +10,11 @@ namespace ibcoll {
 
 class WaitStrategy {
  public:
-  // Of a rank that waits for a collective: it spins while every rank has a core, yields where ranks share cores, and
-  // sleeps once nothing has moved for long. `mode`: auto, spin, yield or sleep (IBCOLL_WAIT). `ranks_per_core`: on the
-  // fullest node. `one_cpu`: which all ranks of this node share.
+  // The strategy of a rank that waits for a collective. The rank spins while every rank has a core, yields where ranks
+  // share cores, and sleeps once nothing has moved for long. `mode`: auto, spin, yield or sleep (IBCOLL_WAIT).
+  // `ranks_per_core`: on the fullest node. `one_cpu`: which all ranks of this node share.
   WaitStrategy(std::string_view mode, double ranks_per_core, bool one_cpu = false);
-  // Of waits that are not for a collective: each fruitless look is followed by one yield, or by one sleep.
+  // The strategy of waits that are not for a collective: each fruitless look is followed by one yield, or by one sleep.
   static constexpr WaitStrategy yielding() noexcept { return {"yield", Rests{kNoLimit, 0}}; }
   static constexpr WaitStrategy sleeping(uint32_t ns) noexcept { return {"sleep", Rests{0, ns}}; }
 

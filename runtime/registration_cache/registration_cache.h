@@ -54,7 +54,7 @@ class Registration {
 class RegistrationCache {
  public:
   struct Options {
-    // Of everything pinned. What is in use may exceed them; what is kept beyond its use never does.
+    // The limits count everything pinned. What is in use may exceed them; what is kept beyond its use never does.
     uint64_t limit_bytes = std::numeric_limits<uint64_t>::max();
     size_t limit_regions = 65536;
     // May this memory stay pinned after its use? Asked on misses only. Empty: all may.

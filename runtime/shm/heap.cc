@@ -20,7 +20,7 @@ constexpr uint64_t word_of(const ProcessId& id) noexcept {
   return static_cast<uint64_t>(id.pid) << 32 | static_cast<uint32_t>(id.start);
 }
 
-// Of this process, whether it was forked or not.
+// The word of this process, whether it was forked or not.
 uint64_t own_word() noexcept {
   static uint64_t word = 0;
   if (word >> 32 != static_cast<uint64_t>(::getpid())) word = word_of(ProcessId::own());

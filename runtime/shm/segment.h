@@ -117,7 +117,7 @@ class Segment {
   Result<uint64_t> allocate(uint64_t bytes);
   void release(uint64_t offset, uint64_t bytes) noexcept;
   uint64_t reserved() noexcept { return header().heap.used(); }
-  // Of what this process has mapped.
+  // Memory that this process has mapped.
   std::byte* heap(uint64_t offset) noexcept { return units_[offset >> unit_shift_] + (offset & (unit() - 1)); }
   uint64_t unit() const noexcept { return uint64_t{1} << unit_shift_; }
   uint64_t heap_size() const noexcept { return heap_size_; }

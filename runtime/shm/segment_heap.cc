@@ -10,7 +10,7 @@
 namespace ibcoll::shm {
 namespace {
 
-// Of memory that windows have before all of it is used. A node's first windows are used most.
+// The most memory that windows have before all of it is used. A node's first windows are used most.
 constexpr uint64_t kMostAtOnce = uint64_t{1} << 30;
 
 }  // namespace

@@ -165,7 +165,7 @@ Time Transport::now() const {
 }
 
 Json Transport::describe() const {
-  // Of all ranks, not of this one alone: collectives depend on what all may do.
+  // Counts all ranks, not this one alone: collectives depend on what all may do.
   const int ranks = segment_->ranks();
   int allowed = 0;
   std::string refused;

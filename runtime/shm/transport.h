@@ -121,7 +121,7 @@ class Transport : public ibcoll::Transport {
     Status why;
     ibcoll_status_t of_this_rank;  // OK: it is the peer that failed
   };
-  // Of each peer one at most, and room for that from the start.
+  // Each peer has one at most, and there is room for that from the start.
   std::vector<Failure> failures_;  // not reported yet
   std::vector<Status> reported_;   // texts of events
   std::vector<bool> known_dead_;

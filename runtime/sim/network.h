@@ -115,7 +115,7 @@ class Network {
   void detect(int rank, int dead);
   bool near(int from, int to) const { return node(from) == node(to); }
   const Link& link(int from, int to) const { return near(from, to) ? params_.within_node : params_.between_nodes; }
-  // Of `rank`, which is one end.
+  // The port of `rank`, which is one end.
   Port& port(const Message& message, int rank);
   Time jitter(const Link& link);
   void trace(uint64_t word) { trace_ = (trace_ ^ word) * 0x9fb21c651e98df25u, trace_ ^= trace_ >> 29; }

@@ -81,7 +81,7 @@ inline constexpr double kWorthNotWaiting = 1.1;
 // the same bytes without them. Measured: UCX_TLS=tcp ibcoll_run -n 16 --nodes 4 --net ucx ibcoll_perf alltoall
 // --algorithm all --bytes 8K:64K, the rise of pap_shm_direct over that of pap_direct.
 inline constexpr double kWaitingRanksLook = 1.5;
-// Of the time of a call whose ranks leave before others come (trees, chains): the part until the last rank has the
+// The share of the time of a call whose ranks leave before others come (trees, chains) until the last rank has the
 // message. The rest is how long the busiest rank works, as calls in a row overlap. Assumed, as programs make single
 // calls and calls in a row: ibcoll_sim bcast --algorithm all times the former, ibcoll_perf bcast --algorithm all the
 // latter.

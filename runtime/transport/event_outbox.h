@@ -93,7 +93,7 @@ class EventOutbox {
     if (list.capacity() <= count) list.reserve(2 * count + 8);
   }
 
-  // That of a peer comes after all messages that have arrived from it.
+  // The failure of a peer comes after all messages that have arrived from it.
   size_t hand_out_failures(std::span<Event> events, bool of_this_rank) {
     size_t count = 0;
     for (size_t i = 0; i < failures_.size() && count < events.size();) {

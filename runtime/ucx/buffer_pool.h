@@ -49,7 +49,7 @@ class BufferPool {
   // At least `bytes` at data(); nullptr: no memory, or more than the largest class.
   Buffer* take(size_t bytes);
   void give(Buffer* buffer);
-  // Of all that it has given out, or holds.
+  // Visits all buffers that the pool has given out, or holds.
   template <typename Visit>
   void for_each(Visit visit) {
     for (void* const memory : all_) visit(*static_cast<Buffer*>(memory));

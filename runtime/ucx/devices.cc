@@ -98,7 +98,7 @@ class Planner {
                  "UCX_NET_DEVICES");
   }
 
-  // Of the interfaces that join the hosts, those on networks that all hosts are on, or else those that routers lead to.
+  // Takes the interfaces that join the hosts: on networks that all hosts are on, or else those that routers lead to.
   Status take_joining() {
     std::vector<std::string> chosen;
     const Way best = best_way();

@@ -8,7 +8,7 @@
 
 namespace ibcoll::verbs {
 
-// Of the port itself; how greetings arrive there, the connection manager adds.
+// The address of the port itself; the connection manager adds how greetings arrive there.
 Address address_of(const PortChoice& choice);
 
 // CONFIG when they have ports that no packet of the other reaches: by LID and by GID, of different protocols, or of

@@ -66,7 +66,7 @@ class Trial {
     double landed_us;     // until the last byte has landed
     double completed_us;  // until the completion of the last write is there
   };
-  // Of `writes` writes in a row: the least of some tries, as whatever else happens on the machine only adds.
+  // The times of `writes` writes in a row, the least of some tries: whatever else happens on the machine only adds.
   Result<Took> least_us(uint32_t bytes, int writes) {
     Took least{std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
     for (int i = 0; i < kTries; ++i) {

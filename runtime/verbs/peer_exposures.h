@@ -20,7 +20,7 @@ class Exposed {
     std::erase(unbound_, number);
   }
 
-  // Those whose windows still have to be bound on the present queue pair, in order.
+  // The exposures whose windows still have to be bound on the present queue pair, in order.
   const std::vector<uint32_t>& unbound() const { return unbound_; }
   void bind_later(uint32_t number) { unbound_.push_back(number); }
   void bound_first() { unbound_.erase(unbound_.begin()); }

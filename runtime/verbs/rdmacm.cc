@@ -215,7 +215,7 @@ Status RdmaCm::find_path(const Greeting& theirs, ibv_qp_attr& attributes) {
   int mask = 0;
   if (rdma_init_qp_attr(call.id.get(), &found, &mask) != 0) return verbs_error(device_, "rdma_init_qp_attr", errno);
   attributes.ah_attr = found.ah_attr;
-  // That of the path is what the rank that called knows: its own.
+  // The path's MTU is what the rank that called knows: its own.
   attributes.path_mtu = std::min({found.path_mtu, mtu_, static_cast<ibv_mtu>(theirs.mtu)});
   return {};
 }

@@ -124,8 +124,8 @@ static_assert(sizeof(SlotHeader) == 64);
 struct Slot {
   std::byte payload[kSlotPayload];
   SlotHeader header;
-  // Of a payload of `bytes`, at most kSlotPayload. The peer may change the header at any time, so its length is read
-  // only once.
+  // The start of a payload of `bytes`, at most kSlotPayload. The peer may change the header at any time, so its length
+  // is read only once.
   const std::byte* payload_of(size_t bytes) const {
     return payload + kSlotPayload - ((bytes + size_t{7}) & ~size_t{7});
   }

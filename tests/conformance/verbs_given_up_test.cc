@@ -19,7 +19,7 @@ bool lost(World& world, int rank, int peer) {
   });
 }
 
-// Of three ranks, the first may connect to one other.
+// The first of three ranks may connect to one other.
 TEST_P(GivenUpConnectionTest, TheOtherSideIsTold) {
   const bool by_rdmacm = std::string_view(GetParam()) == "rdmacm";
   if (by_rdmacm ? !machine_has_rdmacm() : !machine_has_rdma()) GTEST_SKIP() << "needs an RDMA device";

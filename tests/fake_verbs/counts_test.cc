@@ -7,7 +7,7 @@
 namespace ibcoll::fake_verbs {
 namespace {
 
-// Of rank 0 and 1, from here on.
+// The counts of ranks 0 and 1, from here on.
 class Difference {
  public:
   Counts sender() const { return rank(0).counts - before_[0]; }

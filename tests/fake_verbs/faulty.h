@@ -19,7 +19,7 @@ using conformance::World;
 
 class FaultTest : public ::testing::Test {
  protected:
-  // Of tests that wait for it: a device gives a packet up after 29 ms, a peer has 0.4 s to answer.
+  // The setting of tests that wait for a timeout: a device gives a packet up after 29 ms, a peer has 0.4 s to answer.
   static constexpr const char* kSoon = "IBCOLL_VERBS_TIMEOUT=10";
   // nullptr: a device cannot be opened.
   std::unique_ptr<World> make(int size, std::vector<const char*> settings = {});

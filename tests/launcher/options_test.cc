@@ -13,7 +13,7 @@ ParsedOptions parsed(Words words) {
   return parse_options(static_cast<int>(words.size()), words.data());
 }
 
-// Of a command line that is right.
+// The options of a command line that is right.
 Options options_of(const Words& words) {
   const ParsedOptions result = parsed(words);
   EXPECT_FALSE(result.stop) << result.text;

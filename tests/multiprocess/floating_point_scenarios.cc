@@ -33,7 +33,7 @@ unsigned control_word() {
 #endif
 }
 
-// Of many sizes, so that predicted costs are equal for some.
+// Calls have many sizes, so that predicted costs are equal for some.
 void reduce_and_gather(ibcoll_team_t team) {
   const auto p = static_cast<size_t>(ibcoll_team_size(team));
   for (size_t count = 1000; count <= 48'000; count += 1000) {

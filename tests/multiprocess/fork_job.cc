@@ -94,7 +94,7 @@ std::vector<Ending> ForkJob::run(const std::function<int(ForkedRank&)>& body, do
     serve();
     reap(endings);
     const bool overdue = seconds_now() > end;
-    // Those that stopped for good end with the last one that did not.
+    // Processes that stopped for good end with the last one that did not.
     if (!overdue && !none([](const Process& p) { return !p.reaped && !p.stopped; })) continue;
     for (size_t i = 0; i < processes_.size(); ++i) {
       if (processes_[i].reaped) continue;

@@ -337,7 +337,7 @@ TEST_P(HostJob, ALookAtARequestAdvancesNothing) {
 
 // ---------------------------------------------------------------- what belongs to the process
 
-// Of a loaded library: the functions of others that it calls, as far as they are bound.
+// The functions of others that a loaded library calls, as far as they are bound.
 std::vector<const void*> calls_of(std::string_view library) {
   struct Search {
     std::string_view library;

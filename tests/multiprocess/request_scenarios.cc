@@ -123,7 +123,7 @@ void one_stays_in_flight(Rank& self) {
 }
 
 #ifdef IBCOLL_COUNTS_ALLOCATIONS
-// Of the rounds from `first` on.
+// Counts allocations in the rounds from `first` on.
 void allocations_of(Rank& self, const CallParams& params, int first, int rounds) {
   CheckedCall call(self.world, params);
   const ibcoll_collective_args_t args = call.args();

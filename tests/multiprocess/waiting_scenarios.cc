@@ -257,7 +257,7 @@ void share_one_core() {
   expect(::sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity");
 }
 
-// Of that many calls for which a rank was late. Others may just be awake, and all of them on a machine that is busy.
+// Calls with a late rank, and the fewest that wake one. Others may just be awake, and all of them on a busy machine.
 constexpr int kLateCalls = 20, kFewestWoken = 5;
 
 // Two threads of rank 1 wait for rank 0, which comes late. Neither sleeps: the other one might complete what it waits

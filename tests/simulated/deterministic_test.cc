@@ -65,7 +65,7 @@ class FloatSum {
     return bits;
   }
 
-  // Of block `index` of the vector at rank `index`, after a run.
+  // The bits of block `index` of the vector at rank `index`, after a run.
   std::string block(int index) const {
     const std::vector<float>& receive = receives_[static_cast<size_t>(index)];
     const float* const first = receive.data() + (scatters() ? 0 : kElements * static_cast<size_t>(index));

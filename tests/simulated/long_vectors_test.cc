@@ -63,7 +63,7 @@ TEST_P(LongVectors, PassInPieces) {
     EXPECT_LT(request->exchange().arena().bytes(), 3 * kReductionPiece);
 }
 
-// Those between nodes, but for linear reduce, which is for short vectors.
+// The algorithms between nodes, but for linear reduce, which is for short vectors.
 std::vector<const Algorithm*> of_one_vector() {
   Shape shape;
   shape.p = 3, shape.nodes = 2, shape.most_local = 2, shape.area_bytes = 1 << 18;

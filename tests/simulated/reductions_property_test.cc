@@ -18,7 +18,7 @@ std::vector<int> in_a_row(int p, int nodes) {
   return node_of;
 }
 
-// Of one call of 64 elements per block, on consecutive ranks of the nodes; all go without an advertisement.
+// Messages of one call of 64 elements per block, on consecutive ranks of the nodes; all go without an advertisement.
 uint64_t messages(ibcoll_collective_t collective, const char* name, int p, int nodes, uint64_t parameter = 1) {
   const Algorithm& algorithm = *find_algorithm(collective, name);
   SimJobParams job_params;

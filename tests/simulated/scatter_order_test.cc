@@ -35,7 +35,7 @@ class PutOrder : public sim::Observer {
   std::vector<std::vector<int>> served_;
 };
 
-// Of the smallest cube that has both ranks.
+// The level of the smallest cube that has both ranks.
 int level_of(int a, int b) { return std::bit_width(static_cast<unsigned>(a ^ b)); }
 
 class ScattervOrder : public ::testing::TestWithParam<const char*> {};

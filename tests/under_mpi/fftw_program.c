@@ -43,7 +43,7 @@ static void plane_wave(ptrdiff_t n) {
   fftw_free(data);
 }
 
-// Of real data, there (with a transposed result) and back, `times` times. Returns the seconds.
+// Transforms real data there (with a transposed result) and back, `times` times. Returns the seconds.
 static double there_and_back(ptrdiff_t n, int times) {
   ptrdiff_t planes, first, rows, first_row;
   const ptrdiff_t padded = 2 * (n / 2 + 1);

@@ -484,7 +484,7 @@ TEST_F(Api, ABlockingCallKeepsLittleMemory) {
   EXPECT_LT(held(), before + (2 << 20));
 }
 
-// Of many shapes the last ones are kept.
+// The last ones of many shapes are kept.
 TEST_F(Api, CallsOfManyShapesKeepLittleMemory) {
   const auto held = [] { return ::mallinfo2().uordblks + ::mallinfo2().hblkhd; };
   std::vector<char> data(40'000), other(40'000);

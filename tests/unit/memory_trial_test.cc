@@ -18,7 +18,7 @@ class MemoryTrialTest : public testing::Test {
     Result<std::unique_ptr<Segment>> made = Segment::create(2, 1 << 18);
     ASSERT_TRUE(made.ok()) << made.status().text();
     segment_ = std::move(*made);
-    // Of one process, two threads must not map at the same time what a process maps once.
+    // Two threads of one process must not map at the same time what a process maps once.
     ASSERT_TRUE(segment_->map_heap(0, kUnit / 4).ok());
     for (int rank : {0, 1}) {
       segment_->info(rank).pid = ::getpid();

@@ -42,7 +42,7 @@ Forced forced(ibcoll_collective_t collective, const char* text, const char* orig
   return {parse_forced(collective, text, origin, IBCOLL_ERR_CONFIG).value(), origin};
 }
 
-// Of blocks of 24, 0 and 8 bytes where sizes are irregular, else of 16 bytes or two elements.
+// Blocks have 24, 0 and 8 bytes where sizes are irregular, else 16 bytes or two elements.
 TEST(Select, ShapesHaveWhatAllRanksKnowOfACall) {
   const uint64_t counts[] = {24, 0, 8}, bytes = 16;
   for (int c = 0; c < kCollectives; ++c) {
@@ -172,7 +172,7 @@ TEST(Select, CostsArePositiveAndGrowWithTheBlocks) {
   }
 }
 
-// Of the two algorithms that serve ranks in the order of their arrival.
+// Compares the two algorithms that serve ranks in the order of their arrival.
 bool leaders_are_cheaper(const Shape& s, const CostModel& model) {
   return find_algorithm(IBCOLL_ALLTOALL, "pap_shm_direct")->cost_us(s, model) <
          find_algorithm(IBCOLL_ALLTOALL, "pap_direct")->cost_us(s, model);

@@ -24,7 +24,7 @@ struct ShortFloats {
     const int whole = exponent == 0 ? 0 : 1 << fraction_bits;
     return sign * std::ldexp(whole + fraction, std::max(exponent, 1) - bias - fraction_bits);
   }
-  // Of all values the nearest one; of two that are equally near, the one with an even fraction.
+  // The nearest one of all values; if two are equally near, the one with an even fraction.
   uint16_t nearest(double number) const {
     const uint16_t sign = std::signbit(number) ? 0x8000 : 0;
     const auto infinity = static_cast<uint16_t>((exponents() - 1) << fraction_bits);

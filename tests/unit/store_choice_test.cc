@@ -10,7 +10,7 @@
 namespace ibcoll {
 namespace {
 
-// Of `copies` copies for this reader at these costs, how many stream.
+// How many of `copies` copies for this reader stream at these costs.
 int streaming(StoreCosts& costs, int reader, int copies, float ordinary, float streaming) {
   int count = 0;
   for (int i = 0; i < copies; ++i) {

@@ -21,7 +21,7 @@ class CoreBinding {
   // the topology takes longer than starting a rank. INVALID_ARGUMENT: there are too few cores for what is asked for.
   // SYSTEM: the kernel binds none, though the user asked for it.
   static Result<CoreBinding> for_ranks(const Binding& wanted, int ranks, const std::vector<std::string>& nodes);
-  // Of each rank, of `cores` in all; empty: ranks are not bound.
+  // The cores of each rank, of `cores` in all; empty: ranks are not bound.
   struct Cores {
     int first = 0, count = 1;
     bool operator==(const Cores&) const = default;

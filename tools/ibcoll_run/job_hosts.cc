@@ -22,7 +22,7 @@ std::string own_host_name() {
   return name;
 }
 
-// Of two names of which one has no domain, the first parts count: node lists of batch systems and gethostname() differ
+// If one of two names has no domain, the first parts count: node lists of batch systems and gethostname() differ
 // so.
 bool same_name(std::string one, std::string other) {
   one = without_case(std::move(one));

@@ -12,7 +12,7 @@ inline constexpr const char* kNoValue = "a value is missing";
 
 // The options of one program; they may also follow a ":".
 void declare(CLI::App& app, ProgramOptions& options);
-// Those of the whole job.
+// The options of the whole job.
 void declare(CLI::App& app, Options& options);
 
 }  // namespace ibcoll::run

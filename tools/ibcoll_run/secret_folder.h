@@ -24,7 +24,7 @@ class SecretFolder {
   // "" where there is none.
   std::string file() const { return folder_.empty() ? "" : file_in(folder_); }
 
-  // Of another process, too. "": nothing to do.
+  // Removes a folder, also of another process. "": nothing to do.
   static void remove(const std::string& folder) noexcept;
 
  private:

@@ -27,7 +27,7 @@ class Ledger final : public sim::Observer {
   // Data messages in the longest chain of which each was sent after the one before was taken.
   uint32_t rounds() const { return rounds_; }
 
-  // Of a rank's part as a whole.
+  // A rank's part as a whole starts, or ends.
   void starts(int rank, Time at) { write(at, rank, "start"); }
   void ends(int rank, Time at) { write(at, rank, "end"); }
 

@@ -10,7 +10,7 @@
 
 namespace ibcoll::tracing {
 
-// Those of the recorded calls whose ranks arrived furthest apart, in the order in which they were made.
+// The recorded calls whose ranks arrived furthest apart, in the order in which they were made.
 std::vector<const Call*> furthest_apart(const TracedJob& job, size_t most);
 std::string served_text(const Call& call);
 nlohmann::ordered_json served_json(const Call& call);

@@ -16,8 +16,8 @@
 namespace ibcoll {
 namespace {
 
-// Of the terminal that standard error leads to; 0: none, or one on which lines cannot be overwritten. ibcoll_run names
-// the pipe that leads there; a shell may have redirected standard error since.
+// The columns of the terminal that standard error leads to; 0: none, or one on which lines cannot be overwritten.
+// ibcoll_run names the pipe that leads there; a shell may have redirected standard error since.
 size_t columns_of_terminal() {
   if (::isatty(STDERR_FILENO) == 1) return overwrites_lines(STDERR_FILENO) ? terminal_size(STDERR_FILENO).ws_col : 0;
   struct stat status {};

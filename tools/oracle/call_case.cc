@@ -136,13 +136,13 @@ void CallCase::fill(uint64_t round) {
 
 // ---------------------------------------------------------------- verification
 
-// Of the buffer after completion. reduce_scatter in place: what the result does not replace may be anything.
+// Bytes defined after completion. reduce_scatter in place: what the result does not replace may be anything.
 uint64_t CallCase::defined_bytes(bool sends) const {
   return !sends && layout_.result_in_operand() ? params().block_bytes(layout_.rank(), layout_.rank())
                                                : layout(sends).extent;
 }
 
-// Of a buffer and image_; without `blocks`, the guards and gaps alone count.
+// Compares a buffer and image_; without `blocks`, the guards and gaps alone count.
 void CallCase::compare(bool sends, bool blocks, Damage& damage) const {
   const Memory& found = memory(sends);
   const uint64_t size = found.bytes.size();

@@ -13,7 +13,7 @@
 
 namespace ibcoll::oracle {
 
-// Of p blocks m_i with base size c.
+// The sizes of p blocks m_i with base size c.
 enum class Distribution {
   kMild,    // 1/2 to 3/2 of c
   kRagged,  // 0 to 2c, one in five empty

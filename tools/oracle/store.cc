@@ -23,7 +23,7 @@ struct Type {
 template <typename T>
 void store_as(std::byte* to, uint64_t value) {
   const T number = static_cast<T>(value);
-  // Of the 16 bytes of x86's long double 10 are the number.
+  // 10 of the 16 bytes of x86's long double are the number.
   std::memcpy(to, &number, std::is_same_v<T, long double> && LDBL_MANT_DIG == 64 ? 10 : sizeof number);
 }
 

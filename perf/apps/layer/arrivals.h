@@ -10,7 +10,7 @@
 
 namespace apps {
 
-// Of one rank in one call, in microseconds of a clock that all ranks share.
+// The times of one rank in one call, in microseconds of a clock that all ranks share.
 struct Visit {
   double arrival = 0, exit = 0;
 };

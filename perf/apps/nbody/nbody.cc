@@ -128,7 +128,7 @@ class NBody final : public apps::Application {
     }
   }
 
-  // Of the whole system, at rank 0. The positions of all are known.
+  // Adds the energy of the whole system, at rank 0. The positions of all are known.
   Error add_energy(apps::AppJob& job, double& energy) const {
     double own = 0;
     for (size_t i = 0; i < speed_.size(); ++i) {

@@ -188,7 +188,7 @@ uint64_t blocks_of_ring(const Shape& s) {
 
 const char* why_not(const Shape& s) { return applies_to_nodes_of_ranks(s, s.area_bytes / blocks_of_ring(s)); }
 
-// Of a block that a round moves.
+// The bytes of a block that a round moves.
 uint64_t cell_bytes(const Shape& s) { return std::max<uint64_t>(1, s.area_bytes / blocks_of_ring(s)); }
 
 bool regular(const Shape& s) { return s.total == s.bytes * static_cast<uint64_t>(s.p); }
@@ -207,7 +207,7 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 constexpr Parameter kPiece = {Parameter::Unit::kBytes, "piece", 64, uint64_t{1} << 40};
 
-// Of the same blocks everywhere nothing is cut: all links are busy. One long block goes along N nodes as a pipeline.
+// Blocks of the same size everywhere are not cut: all links are busy. One long block goes along N nodes as a pipeline.
 uint64_t choose(const Shape& s, const CostModel& m) {
   const uint64_t whole = std::clamp(s.area_bytes, kPiece.least, kPiece.most);
   if (regular(s) || s.nodes <= 2) return whole;

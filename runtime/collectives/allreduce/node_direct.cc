@@ -41,7 +41,7 @@ class Between {
     for (int i = 1; i < leaders_.size() && !own.empty(); ++i)
       reduction_(operand(piece, i).data(), own.data(), own.size() / reduction_.element_bytes());
   }
-  // Of segments that have been put: their owners send results when they have them.
+  // Announces the results of segments that have been put: their owners send results when they have them.
   void announce_results(const LeaderPiece& piece) const {
     for (int i = 1; i < leaders_.size(); ++i) leaders_.announce(leaders_.peer(-i), segment(piece, leaders_.peer(-i)));
   }

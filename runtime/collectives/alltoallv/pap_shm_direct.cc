@@ -57,7 +57,7 @@ struct Node {
       for (const int rank : nodes.ranks_of(node)) bytes += now(sends(l, rank));
     return bytes;
   }
-  // Of the row that comes from a node.
+  // The bytes of the row that comes from a node.
   uint64_t incoming(int node) const {
     uint64_t bytes = head(node);
     for (size_t l = 0; l < locals().size(); ++l)

@@ -152,7 +152,7 @@ Task move_short_blocks(Comm& c, const Args* a, uint64_t longest) {
 
 Task run(Comm& c, Args a) {
   uint64_t longest = 0;
-  // Of expected blocks, too, so that ranks notice where calls do not match.
+  // The maximum includes expected blocks, so that ranks notice where calls do not match.
   for (int rank = 0; rank < c.size(); ++rank)
     for (const uint64_t bytes : {a.send.size(rank), a.recv.size(rank)})
       if (!is_long(bytes)) longest = std::max(longest, bytes);

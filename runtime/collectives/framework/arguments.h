@@ -22,7 +22,7 @@ inline ibcoll_collective_args_t arguments_of(ibcoll_collective_t collective, con
   return args;
 }
 
-// Of receive blocks with each other: programs do that where they know that all bring the same bytes.
+// May receive blocks overlap each other? Programs let them where they know that all bring the same bytes.
 enum class Overlap { kRefused, kAllowed };
 
 // Checks what a caller asks of a team of `size` ranks and puts it into the algorithms' words. The count arrays are not

@@ -20,8 +20,8 @@ class CirculantTable {
  public:
   static constexpr int kMostRounds = 31;  // ceil(lg p)
 
-  // Of p ranks: made at the first call, in O(p lg p), and kept until the process ends, for all teams of this size.
-  // Takes no lock. nullptr: no memory.
+  // The table of p ranks: made at the first call, in O(p lg p), and kept until the process ends, for all teams of this
+  // size. Takes no lock. nullptr: no memory.
   static const CirculantTable* of(int p) noexcept;
 
   CirculantTable(const CirculantTable&) = delete;

@@ -58,8 +58,8 @@ inline uint64_t threshold_of(double start_ups, const CostModel& m) {
   return static_cast<uint64_t>(std::clamp(bytes, cost::kLeastThreshold, cost::kMostThreshold));
 }
 inline uint64_t choose_threshold(const Shape&, const CostModel& m) { return threshold_of(cost::kStartUpsOfRanks, m); }
-// Of nodes, and of blocks in a node's window: these are copied twice more than those that go straight. On a slow link
-// that matters less than a message of their own.
+// The threshold of nodes, and of blocks in a node's window: these are copied twice more than those that go straight. On
+// a slow link that matters less than a message of their own.
 inline uint64_t choose_node_threshold(const Shape&, const CostModel& m) {
   const double copied_in_a_message = m.message_us(0) / (2 * m.copy_us * m.sharing);
   return std::max(threshold_of(cost::kStartUpsOfNodes, m),

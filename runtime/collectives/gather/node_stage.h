@@ -147,7 +147,7 @@ class NodeStage {
     return true;
   }
 
-  // Of the sizes that the node's ranks have published: what the node sends or receives as a unit.
+  // What the node sends or receives as a unit, computed from the sizes that its ranks have published.
   CubeData about() const noexcept {
     CubeData sum;
     sum.gather_root = static_cast<uint64_t>(here_);

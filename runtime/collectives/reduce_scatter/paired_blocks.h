@@ -12,7 +12,7 @@ struct PairedBlocks {
   PowerOfTwo pairs;
   Packed blocks;
 
-  // Those of virtual ranks [from, to).
+  // The blocks of virtual ranks [from, to).
   Bytes between(int from, int to) const noexcept { return blocks.between(first(from), first(to)); }
   ConstBytes operand_between(int from, int to) const noexcept { return blocks.operand_between(first(from), first(to)); }
 

@@ -29,7 +29,7 @@ class Reduction {
   bool result_may_replace_lower() const noexcept { return kernel_; }
   // The result does not depend on the order in which operands are combined: integers, where sums and products wrap.
   bool exact() const noexcept { return kernel_ && op->commutative && type <= IBCOLL_UINT64; }
-  // Of one element. Segments of a message are cut at multiples of it: an operation never sees a part of an element.
+  // The size of one element. Messages are cut at multiples of it: an operation never sees a part of an element.
   uint64_t element_bytes() const noexcept { return element_bytes_; }
 
   // inout = in op inout

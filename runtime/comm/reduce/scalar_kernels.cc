@@ -12,7 +12,7 @@ namespace {
 
 // ---------------------------------------------------------------- long double
 
-// Of the 16 bytes on x86 10 are the number; the others are written, too, so that equal results have equal bytes.
+// 10 of the 16 bytes on x86 are the number; the others are written, too, so that equal results have equal bytes.
 constexpr size_t kNumberBytes = LDBL_MANT_DIG == 64 ? 10 : sizeof(long double);
 
 long double load(const std::byte* from) {

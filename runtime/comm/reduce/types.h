@@ -11,7 +11,7 @@ namespace ibcoll {
 inline constexpr int kTypeCount = IBCOLL_OPAQUE + 1;
 
 constexpr bool is_type(ibcoll_type_t type) noexcept { return type >= 0 && type < kTypeCount; }
-// Of one element; 0 for IBCOLL_OPAQUE, whose size the caller gives, and for a value outside the enumeration.
+// The bytes of one element; 0 for IBCOLL_OPAQUE, whose size the caller gives, and for a value outside the enumeration.
 uint64_t type_bytes(ibcoll_type_t type) noexcept;
 const char* type_name(ibcoll_type_t type) noexcept;  // "?" outside the enumeration
 

@@ -41,7 +41,7 @@ class SocketWatch {
   SocketWatch& operator=(const SocketWatch&) = delete;
   ~SocketWatch();
 
-  // Of all sockets of the process that listen.
+  // Identifies all sockets of the process that listen.
   static std::vector<uint64_t> listening();
   // UCX's listeners: they were not there `before`, and UCX's address names their ports. From then on no connection is
   // accepted.

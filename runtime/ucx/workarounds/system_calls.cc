@@ -131,7 +131,7 @@ const Replacement kReplacements[] = {
     {"accept", reinterpret_cast<void*>(&replacement_accept), Fault::kInheritedSockets},
     {"connect", reinterpret_cast<void*>(&replacement_connect), Fault::kStrangers}};
 
-// Of a loaded library: its base address, and where its calls of others are listed.
+// The base address of a loaded library, and where its calls of others are listed.
 struct Calls {
   ElfW(Addr) base = 0;
   std::span<const ElfW(Rela)> slots;

@@ -46,7 +46,7 @@ constexpr Version fixed_in(Fault fault) {
 
 constexpr bool has_fault(Version version, Fault fault) { return version < fixed_in(fault); }
 
-// Of this process. Loads libucp if only other libraries of UCX are loaded. {0, 0}, which has all faults: there is none.
+// UCX's version here. Loads libucp if only other libraries of UCX are loaded. {0, 0}, which has all faults: no UCX.
 IBCOLL_MODULE_API Version running_version();
 inline bool is_needed(Fault fault) { return has_fault(running_version(), fault); }
 

@@ -65,7 +65,7 @@ class Communicator {
   void* owner_;
   std::atomic<int> state_{kUndecided};
   Reason reason_ = Reason::kNone;
-  // Of the communicator alone, known without the other ranks.
+  // These depend on the communicator alone, and are known without the other ranks.
   bool known_ = false;
   Reason local_ = Reason::kNone;
   int rank_ = 0;

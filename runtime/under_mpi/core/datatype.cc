@@ -64,7 +64,7 @@ constexpr ibcoll_type_t integer() {
   }
 }
 
-// Of a type whose size only the MPI's Fortran compiler knows.
+// The integer type of a type whose size only the MPI's Fortran compiler knows.
 ibcoll_type_t integer_of(MPI_Datatype handle) {
   int size = 4;
   if (handle != MPI_DATATYPE_NULL) PMPI_Type_size(handle, &size);

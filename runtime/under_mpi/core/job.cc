@@ -26,7 +26,7 @@ std::atomic<uint32_t> listed_by_all{0};
 std::atomic<bool> known_to_all{false};
 bool started = false;
 
-// Of the library that is loaded, for comparison: ranks of unlike versions do not start.
+// The version of the library that is loaded, for comparison: ranks of unlike versions do not start.
 int64_t version_number() {
   int64_t number = 0, part = 0;
   for (const char* at = ibcoll_version_string(); *at != '\0'; ++at) {

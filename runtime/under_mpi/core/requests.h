@@ -4,7 +4,7 @@
 
 namespace ibcoll::under_mpi {
 
-// Those of the program that it has not freed.
+// The program has persistent requests that it has not freed.
 bool persistent_requests_exist() noexcept;
 // How many calls are in flight.
 int requests_in_flight() noexcept;

@@ -25,7 +25,7 @@ Settings read_settings();
 // "allreduce,bcast", "all", or "^alltoallw" for all but these, into a set. False: *error says what is wrong.
 bool parse_collectives(std::string_view text, uint32_t* collectives, std::string* error);
 
-// Those in force: the environment's, unless use_settings() came before the job started (parameters of the MPI).
+// The settings in force: the environment's, unless use_settings() came before the job started (parameters of the MPI).
 const Settings& settings();
 void use_settings(const Settings& settings);
 

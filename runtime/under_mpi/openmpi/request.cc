@@ -25,7 +25,7 @@ OmpiRequest& request_of(ompi_request_t* request) { return *reinterpret_cast<Ompi
 void completed(void* user, int code) {
   ompi_request_t* const request = static_cast<ompi_request_t*>(user);
   request->req_status.MPI_ERROR = code;
-  // Of a failed request of the kind COLL, Open MPI 4.1 calls the error handler of MPI_COMM_WORLD.
+  // For a failed request of the kind COLL, Open MPI 4.1 calls the error handler of MPI_COMM_WORLD.
   if (code != MPI_SUCCESS) request->req_type = OMPI_REQUEST_PML;
   ompi_request_complete(request, true);
 }
