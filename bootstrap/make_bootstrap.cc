@@ -19,7 +19,7 @@
 namespace ibcoll {
 namespace {
 
-// What the host program brings.
+// The bootstrap that the host program brings.
 class CallbackBootstrap : public Bootstrap {
  public:
   explicit CallbackBootstrap(const ibcoll_bootstrap_t& callbacks) : callbacks_(callbacks) {}

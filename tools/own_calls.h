@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a tool exchanges among its ranks for itself: what the user forces is for the program that is measured or asked
-// about.
+// Calls by which a tool exchanges data among its ranks for itself: what the user forces is for the program that is
+// measured or asked about.
 #pragma once
 
 #include "ibcoll.h"
@@ -18,7 +18,7 @@ inline ibcoll_collective_args_t own_call(ibcoll_collective_t collective, const v
   return args;
 }
 
-// What ibcoll's blocking shorthands are made of; they take neither scheme nor algorithm.
+// Runs a call as ibcoll's blocking shorthands do; they take neither scheme nor algorithm.
 inline ibcoll_status_t run_blocking(ibcoll_team_t team, const ibcoll_collective_args_t& args) {
   ibcoll_request_t request = nullptr;
   ibcoll_status_t status = ibcoll_collective_init(team, &args, &request);

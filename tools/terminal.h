@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a program may do with the terminal that it writes to.
+// Questions about the terminal that a program writes to.
 #pragma once
 
 #include <sys/ioctl.h>

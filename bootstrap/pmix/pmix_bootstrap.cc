@@ -27,8 +27,8 @@ pmix_proc_t process(const std::string& job, pmix_rank_t rank) {
   return proc;
 }
 
-// What PMIx_Init brings. It has no deadline of its own, and nothing ends it: a thread waits for it, which may outlive
-// the wish to have it.
+// The result of PMIx_Init. The call has no deadline of its own, and nothing ends it: a thread waits for it, which may
+// outlive the wish to have it.
 struct Beginning {
   std::mutex mutex;
   std::condition_variable over;
@@ -115,7 +115,7 @@ Result<std::unique_ptr<PmixBootstrap>> PmixBootstrap::create(double seconds) {
 
 Result<uint32_t> PmixBootstrap::job_number(const char* key) const {
   const pmix_proc_t whole_job = process(job_, PMIX_RANK_WILDCARD);
-  // What the server gave at the start, so this does not wait for the server.
+  // Asks only for what the server gave at the start, so this does not wait for the server.
   bool at_hand = true;
   pmix_info_t info;
   PMIX_INFO_LOAD(&info, PMIX_OPTIONAL, &at_hand, PMIX_BOOL);

@@ -36,7 +36,7 @@ class PmixBootstrap : public Bootstrap {
 
 }  // namespace ibcoll
 
-// What libibcoll.so looks up after it has loaded this module.
+// libibcoll.so looks these functions up after it has loaded this module.
 // A new bootstrap, owned by the caller, or nullptr with the reason in *status.
 extern "C" IBCOLL_MODULE_API ibcoll::Bootstrap* ibcoll_pmix_bootstrap(double seconds, ibcoll::Status* status);
 // The process ends: takes leave of its PMIx server. No bootstrap works after that.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a measurement with an arrival pattern says, from the times at which each rank entered and left each call.
+// The figures of a measurement with an arrival pattern, from the times at which each rank entered and left each call.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct MessageCost {
   double of(double bytes) const noexcept { return alpha_us + beta_us * bytes; }
 };
 
-// What the rows of one run have in common.
+// The setting that the rows of one run have in common.
 struct ArrivalSetting {
   bool sleeps = false;        // delays; else they spin
   bool one_clock = true;      // all ranks on one kernel

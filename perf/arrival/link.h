@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a message costs between the first and the last rank, which are on two nodes where there are several; and how far
-// apart clocks are. Written once for ibcoll and for the libraries it is compared with.
+// The cost of a message between the first and the last rank, which are on two nodes where there are several; and how
+// far apart clocks are. Written once for ibcoll and for the libraries it is compared with.
 //
 // `Pairs` gives, on every rank alike: `bool open(int first, int second, void* buffer, uint64_t bytes)` prepares
 // messages between two ranks, `bool message(bool forward)` sends or receives one and is for these two alone, `bool
@@ -47,8 +47,8 @@ bool message_cost(Pairs& pairs, MessageCost& cost) {
   return true;
 }
 
-// What to add to this rank's clock to get rank 0's, and the largest error of all ranks: half of the shortest of several
-// round trips (Cristian 1989). `apart[r]`: the clock of rank r is not rank 0's. The same on all ranks.
+// The time to add to this rank's clock to get rank 0's, and the largest error of all ranks: half of the shortest of
+// several round trips (Cristian 1989). `apart[r]`: the clock of rank r is not rank 0's. The same on all ranks.
 template <typename Pairs>
 bool clock_offset(Pairs& pairs, const std::vector<bool>& apart, double& offset_us, double& error_us) {
   constexpr int kTrips = 30;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is found out once, before the first row of --arrival: clocks, cores, and the cost of a message.
+// Measurements made once, before the first row of --arrival: clocks, cores, and the cost of a message.
 #pragma once
 
 #include <unistd.h>
@@ -26,7 +26,7 @@ inline double kernel_identity() {
   return static_cast<double>(std::hash<std::string>{}(boot_id) >> 14);  // 50 bits: exact
 }
 
-// What --message-cost has: ALPHA:BETA, microseconds and microseconds per byte. "" or what is wrong.
+// Parses the value of --message-cost: ALPHA:BETA, microseconds and microseconds per byte. "" or what is wrong.
 inline std::string parse_message_cost(const std::string& text, std::optional<MessageCost>& cost) {
   MessageCost read;
   const size_t colon = text.find(':');

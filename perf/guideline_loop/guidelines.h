@@ -11,7 +11,7 @@
 
 namespace ibcoll::perf {
 
-// What a call may use on each rank; each has room for three blocks of the largest size for every rank.
+// The buffers that a call may use on each rank; each has room for three blocks of the largest size for every rank.
 struct GuidelineBuffers {
   char *send, *recv, *spare;
 };

@@ -14,7 +14,7 @@
 
 namespace ibcoll::perf {
 
-// What stands for an algorithm before it is known which one runs.
+// The text that stands for an algorithm before it is known which one runs.
 std::string shown(const std::string& algorithm);
 
 // Bytes of the buffers that a case needs.

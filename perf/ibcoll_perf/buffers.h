@@ -35,7 +35,7 @@ class Buffers {
 
 // Bytes of memory that this machine could still give away; a large number where it does not say.
 uint64_t available_memory();
-// What this process holds for itself alone (resident and not shared), in bytes; 0 where the kernel does not say.
+// The memory of this process alone (resident and not shared), in bytes; 0 where the kernel does not say.
 uint64_t private_memory();
 
 }  // namespace ibcoll::perf

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the words of the command line mean, and which of them go together.
+// The meaning of the words of the command line, and which of them go together.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the options mean for one collective at one size.
+// The meaning of the options for one collective at one size.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ constexpr Column kTimes[] = {{"t_min", &CallTimes::t_min},   {"t_avg", &CallTime
                              {"t_max", &CallTimes::t_max},   {"p50", &CallTimes::p50, true},
                              {"p90", &CallTimes::p90, true}, {"p99", &CallTimes::p99}};
 
-// What `text` makes of each column that is shown, one after the other.
+// The texts that `text` makes of each column that is shown, one after the other.
 template <typename Text>
 std::string times_text(bool full, Text text) {
   std::string result;

@@ -26,7 +26,7 @@ struct Row {
   std::string not_applicable;             // why; empty: it ran
 };
 
-// What came out of all rows.
+// The outcome of all rows.
 struct Outcome {
   uint64_t measured = 0;        // rows of algorithms that ran
   uint64_t not_applicable = 0;  // and of those that did not

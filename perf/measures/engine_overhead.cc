@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What ibcoll itself costs: start and completion of a persistent request of each collective, 8 bytes per block. With
-// one rank waits for no other, and the time is that of the API and the engine. With more ranks the allocations
-// are what counts: none per start after the first.
+// Measures the cost of ibcoll itself: start and completion of a persistent request of each collective, 8 bytes per
+// block. With one rank waits for no other, and the time is that of the API and the engine. With more ranks the
+// allocations are what counts: none per start after the first.
 //   ibcoll_engine_overhead; ibcoll_run -n 16 ibcoll_engine_overhead
 #include <fmt/format.h>
 

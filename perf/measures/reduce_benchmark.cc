@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What sums cost, against memcpy moving as many bytes: for each set of instructions that this processor has, in caches
-// and out of them. A sum of n bytes moves 3 n: it reads two operands and writes one result. memcpy of n moves 2 n. Both
-// are timed alternately, by the processor's time of this thread, so that other work on the machine disturbs little;
-// `of_memcpy` is the ratio of their bytes per second. Run: ibcoll_reduce_benchmark --benchmark_repetitions=9
+// Measures the cost of sums, against memcpy moving as many bytes: for each set of instructions that this processor has,
+// in caches and out of them. A sum of n bytes moves 3 n: it reads two operands and writes one result. memcpy of n moves
+// 2 n. Both are timed alternately, by the processor's time of this thread, so that other work on the machine disturbs
+// little; `of_memcpy` is the ratio of their bytes per second. Run: ibcoll_reduce_benchmark --benchmark_repetitions=9
 // --benchmark_report_aggregates_only=true
 #include <benchmark/benchmark.h>
 

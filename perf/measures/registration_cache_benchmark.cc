@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a look-up in the registration cache costs. Run: ibcoll_registration_cache_benchmark --benchmark_repetitions=9
+// Measures a look-up in the registration cache. Run: ibcoll_registration_cache_benchmark --benchmark_repetitions=9
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -75,7 +75,7 @@ void hit_anywhere_watched(benchmark::State& state) {
   measure_hits(state, cache, true);
 }
 
-// What an insertion and an eviction move in the table, without the pinning itself.
+// Times an insertion and an eviction in the table, without the pinning itself.
 void miss_and_evict(benchmark::State& state) {
   const auto regions = static_cast<size_t>(state.range(0));
   NoRegistrar registrar;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What one TCP connection does between two nodes, with nothing of ibcoll: the round trip of 8 bytes, and a stream.
+// Measures one TCP connection between two nodes, with nothing of ibcoll: the round trip of 8 bytes, and a stream.
 //   ibcoll_tcp_stream ADDRESS                 one node: listens there, prints its port, serves one peer, ends
 //   ibcoll_tcp_stream ADDRESS PORT SECONDS    another: prints us of a round trip (median) and Mbit/s of payload
 #include <arpa/inet.h>

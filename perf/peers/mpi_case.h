@@ -41,7 +41,7 @@ namespace ibcoll::peers {
 
 using oracle::Distribution;
 
-// What a rank has in one buffer, packed in rank order. Counts are in units: bytes, or elements of a reduction.
+// The blocks of a rank in one buffer, packed in rank order. Counts are in units: bytes, or elements of a reduction.
 struct Blocks {
   std::vector<int> counts, displacements;
   uint64_t total = 0;
@@ -56,7 +56,7 @@ struct Blocks {
   }
 };
 
-// What all sizes share.
+// The values that all sizes share.
 struct Wanted {
   const Collective* row = nullptr;
   Distribution distribution = Distribution::kMild;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What --arrival needs of an MPI library: single messages, the barrier that agrees on an instant, and the number of
-// nodes.
+// The part of an MPI library that --arrival needs: single messages, the barrier that agrees on an instant, and the
+// number of nodes.
 #pragma once
 
 #include <algorithm>

@@ -53,7 +53,7 @@ class RegretLoop {
   }
 
  private:
-  // What run_arrival_loop() calls.
+  // run_arrival_loop() calls these.
   struct Arriving {
     RegretLoop& loop;
     ibcoll_request_t request;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the files of the C interface share: the handles, and how a Status becomes a status.
+// The files of the C interface share this: the handles, and how a Status becomes a status.
 #pragma once
 
 #include <fmt/format.h>

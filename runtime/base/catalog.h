@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What each collective is, one row each. Argument checks, the digest of a call, shapes, settings, tools, benchmarks and
-// the tests' oracle follow from these rows.
+// The description of each collective, one row each. Argument checks, the digest of a call, shapes, settings, tools,
+// benchmarks and the tests' oracle follow from these rows.
 //
 // A rank's part of a buffer is one block or p blocks in rank order. Which data comes where follows from that:
 //   recv has p blocks      block i comes from rank i: its one block, or the block for this rank where send has p blocks

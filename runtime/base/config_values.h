@@ -14,7 +14,7 @@ Result<int64_t> parse_integer(std::string_view text);
 Result<double> parse_seconds(std::string_view text);  // >= 0; "inf"
 Result<bool> parse_boolean(std::string_view text);
 
-// What a user may write for this setting, in words: "one of auto, ucx, verbs, shm", "bytes from 4K to 4M, ...".
+// The values that this setting may have, in words: "one of auto, ucx, verbs, shm", "bytes from 4K to 4M, ...".
 std::string allowed_text(const Setting& setting);
 bool accepts(const Setting& setting, std::string_view text);
 // The same text for the same value, however that was written ("8K" and "8192"). The setting accepts `text`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an algorithm sees of the world: the communication of one collective on one rank. A Comm speaks for an ordered
+// An algorithm's view of the job: the communication of one collective on one rank. A Comm speaks for an ordered
 // list of ranks: those of the team, those of a node, the leaders of the nodes, or any list that all its members know.
 // Ranks are positions in that list.
 //
@@ -73,7 +73,7 @@ class Comm {
   }
   // The rank in the team of a rank of this Comm.
   int team_rank(int rank) const noexcept { return ranks_ ? ranks_[rank] : rank; }
-  // Where the ranks of the team are, by team rank.
+  // The nodes of the ranks of the team, by team rank.
   const Placement& placement() const noexcept { return *placement_; }
 
   // The ranks of the team on this rank's node, in rising order: as the node window numbers them.

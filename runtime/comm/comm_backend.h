@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What carries out the communication of one collective on one rank; all Comms of the collective share it. An interface,
-// so that algorithms and Comm do not know the engine, which implements it (runtime/engine/exchange.h).
+// The backend carries out the communication of one collective on one rank; all Comms of the collective share it. An
+// interface, so that algorithms and Comm do not know the engine, which implements it (runtime/engine/exchange.h).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace ibcoll {
 
-// What a suspended task waits for.
+// The event that a suspended task waits for.
 enum class WaitKind : uint8_t {
   kNone,
   // messages

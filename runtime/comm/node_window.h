@@ -98,8 +98,8 @@ class NodeWindow {
   const Limits& limits() const noexcept { return limits_; }
   // True when ranks outnumber cores: in a step each rank of a core has to run, so steps should be few.
   bool crowded() const noexcept { return steps_.crowded(); }
-  // Where rank `local` puts (or put) `bytes` bytes in the current step: beside its flag when they fit there. With
-  // steps_back = 1, in the step before: readable until this rank publishes the current one.
+  // The memory where rank `local` puts (or put) `bytes` bytes in the current step: beside its flag when they fit there.
+  // With steps_back = 1, in the step before: readable until this rank publishes the current one.
   std::byte* area(int local, uint64_t bytes, int steps_back = 0) const noexcept {
     return steps_.area(local, bytes, steps_back);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the ranks of a team are: on which nodes, and which ranks share one.
+// The placement of the ranks of a team: on which nodes, and which ranks share one.
 #pragma once
 
 #include <algorithm>

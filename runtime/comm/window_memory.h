@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where lines, short areas and areas of a node window are, and how they get memory: when a rank first uses the window
-// it gets lines; when it first writes to short areas, these; and of areas either all, or as much of each as steps have
-// needed so far.
+// The layout of lines, short areas and areas of a node window, and how they get memory: when a rank first uses the
+// window it gets lines; when it first writes to short areas, these; and of areas either all, or as much of each as
+// steps have needed so far.
 #pragma once
 
 #include <atomic>

@@ -11,7 +11,7 @@
 
 namespace ibcoll {
 
-// What the ranks of a window know of it before they use it, and after.
+// The data about a window that its ranks know before they use it, and after.
 struct WindowLocation {
   uint64_t offset = 0;    // in the node's memory
   uint64_t tag = 0;       // that it was prepared with
@@ -31,7 +31,7 @@ class WindowPresence {
   // have not come to the window must not come any more.
   static bool leave(NodeMemory& memory, const WindowLocation& window, bool failed);
 
-  // Where the window is, once it is known.
+  // Sets where the window is, once this is known.
   void place(WindowControl* control, int rank) noexcept {
     control_ = control;
     rank_ = rank;
@@ -41,8 +41,8 @@ class WindowPresence {
   void report_failure(int status) noexcept {
     if (control_) control_->members[rank_].failure.exchange(status, std::memory_order_acq_rel);
   }
-  // What a local rank has reported. 0: what was read from its private memory up to now was still what it had published.
-  // Reads are system calls, which end before this load begins.
+  // The failure that a local rank has reported. 0: what was read from its private memory up to now was still what it
+  // had published. Reads are system calls, which end before this load begins.
   int failure_of(int local) const noexcept { return control_->members[local].failure.load(std::memory_order_seq_cst); }
 
  private:

@@ -32,7 +32,7 @@ class WindowSteps {
 
   // ---- where data are
 
-  // Where rank `local` puts (or put) `bytes` bytes in the current step, or `steps_back` steps before.
+  // The memory where rank `local` puts (or put) `bytes` bytes in the current step, or `steps_back` steps before.
   std::byte* area(int local, uint64_t bytes, int steps_back = 0) const noexcept {
     const uint64_t step = step_ - static_cast<uint64_t>(steps_back);
     return in_line(bytes) ? memory_.line(local, step).data : memory_.area(local, step);
@@ -123,7 +123,7 @@ class WindowSteps {
   static constexpr int kLines = WindowMemory::kLines;
   // Polls of the last needed step: where a rank spins, twice the time in which another reads half of the lines.
   static constexpr int kSpinPolls = 256;
-  // What a rank that alone writes may be ahead: about what a core's own cache holds.
+  // The lead in bytes that a rank that alone writes may have: about what a core's own cache holds.
   static constexpr uint64_t kSoleBytes = 1 << 19;
 
   static constexpr bool in_line(uint64_t bytes) noexcept { return bytes <= WindowMemory::kInlineBytes; }

@@ -37,7 +37,7 @@ class Calls {
   // The same, and waits: a blocking call.
   Status run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given, ContextLock::Guard& guard,
                       const void* site);
-  // What selection would choose, and why; refuses what the call, or check_without_buffers(), refuses.
+  // Returns what selection would choose, and why; refuses what the call, or check_without_buffers(), refuses.
   Result<std::string> explain(TeamHandle& team, const ibcoll_collective_args_t& given) const;
 
   // ---- of the runtime itself

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What it costs a rank to combine operands, timed when the job starts. Where processors compute slowly, as emulated ones
-// do, it pays earlier that ranks share the work and send each other results, instead of each combining everything.
+// The cost of combining operands on a rank, timed when the job starts. Where processors compute slowly, as emulated
+// ones do, it pays earlier that ranks share the work and send each other results, instead of each combining everything.
 #pragma once
 
 namespace ibcoll {

@@ -62,7 +62,7 @@ Status Context::read_settings() {
   return selection_.read_settings(config_, in_host());
 }
 
-// What this rank sends, receives and waits with.
+// Builds the parts with which this rank sends, receives and waits.
 void Context::build_parts() {
   std::unique_ptr<Doorbell> doorbell;
   // The same on all ranks of the node: a rank that never sleeps still has to wake others.

@@ -44,8 +44,8 @@ class Context {
   bool in_host() const noexcept { return host_.present(); }
   int rank() const noexcept { return bootstrap_->rank(); }
   int size() const noexcept { return bootstrap_->size(); }
-  // Where the program called from, for a trace; nullptr without one. The public function returns to `returns_to`. To be
-  // called before the lock is taken.
+  // The place that the program called from, for a trace; nullptr without one. The public function returns to
+  // `returns_to`. To be called before the lock is taken.
   const void* call_site(const void* returns_to) const noexcept {
     return trace_ ? trace_->call_site(returns_to) : nullptr;
   }

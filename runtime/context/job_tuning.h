@@ -16,7 +16,7 @@ class JobTuning {
   // On rank 0, of a job of several ranks. A problem with the file is logged in one line, and the job continues without
   // it.
   void read(const Config& config, const JoinedJob& job, int ranks);
-  // What the other ranks have to get; empty on them.
+  // The text that the other ranks have to get; empty on them.
   const std::string& text() const noexcept { return text_; }
   // For ibcoll_info.
   Json json(const Config& config) const;

@@ -63,7 +63,7 @@ class Joining {
   Status attempt(Body body) {
     return job_.lack.ok() ? or_no_memory(body) : job_.lack;
   }
-  // What follows from the messages of all ranks.
+  // Runs what follows from the messages of all ranks.
   template <typename Body>
   void conclude(Body body) {
     job_.lack = attempt([&]() -> Status {
@@ -211,7 +211,7 @@ class Joining {
 
   // ---- step 3
 
-  // Where the transport would take any interface of one host for joined to any of another.
+  // Needed where the transport would assume that any interface of one host is joined to any of another.
   Status find_networks() {
     if (job_.node_count == 1 || bootstrap_.local_job() || !networks_.needs_routes()) return {};
     NetworksMessage message;

@@ -15,7 +15,7 @@
 
 namespace ibcoll {
 
-// What a job of ranks looks like once it has come together.
+// The state of a job of ranks once it has come together.
 struct JoinedJob {
   std::vector<int> nodes;  // job rank -> node
   int node_count = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the ranks of a job exchange while they join: one message for each step, in one allgather of the
+// The messages that the ranks of a job exchange while they join: one message for each step, in one allgather of the
 // bootstrap. The steps are in join.cc. Steps 3 and 5 have a second allgather, of bytes: how each rank reaches the
 // addresses that step 3 lists, and the network addresses whose length step 4 has.
 #pragma once

@@ -54,9 +54,9 @@ class LinkTrial {
   Status failure_;
 };
 
-// What a job goes by: what its devices say, or the link in the middle of those that were timed, of two the faster one,
-// as what else happens on a machine makes links look slow. Devices that report a speed are believed unless that link
-// carries less than half of it.
+// The speed that a job assumes: what its devices report, or the link in the middle of those that were timed, of two the
+// faster one, as what else happens on a machine makes links look slow. Devices that report a speed are believed unless
+// that link carries less than half of it.
 double believed_us_per_byte(const LinkModel& model, std::vector<double> timed);
 
 }  // namespace ibcoll

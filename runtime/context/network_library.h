@@ -13,7 +13,7 @@ namespace ibcoll {
 // UNSUPPORTED: the module cannot be loaded, or finds no device that it can use; else what the module answers.
 Result<std::unique_ptr<NetworkTransport>> open_network(const NetworkModule& module, const NetworkParams& params);
 
-// What the module finds on this machine (ListDevices); {"reason": ...} where it cannot be loaded.
+// The devices that the module finds on this machine (ListDevices); {"reason": ...} where it cannot be loaded.
 Json network_devices(const NetworkModule& module, const Config& config);
 
 }  // namespace ibcoll

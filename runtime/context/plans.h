@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a team keeps of calls that run once: for the shapes used last, a request with its algorithm, digest and memory,
-// which the next call of that shape takes and gives its own buffers.
+// The plans that a team keeps of calls that run once: for the shapes used last, a request with its algorithm, digest
+// and memory, which the next call of that shape takes and gives its own buffers.
 #pragma once
 
 #include <array>
@@ -15,15 +15,15 @@ namespace ibcoll {
 
 struct TeamHandle;
 
-// What the program holds: a persistent request, or one that runs once.
+// The handle that the program holds: a persistent request, or one that runs once.
 struct RequestHandle {
   TeamHandle* team = nullptr;
   std::unique_ptr<Request> request;
   bool once = false;  // then it is a Plan
 };
 
-// What must be equal for a call to run by a plan, but for the blocks of an irregular collective whose sizes all ranks
-// know: these are compared.
+// The arguments that must be equal for a call to run by a plan, but for the blocks of an irregular collective whose
+// sizes all ranks know: these are compared.
 struct PlanKey {
   uint64_t call = 0;     // collective, scheme, root
   uint64_t element = 0;  // of a reduction: type, operation

@@ -34,8 +34,8 @@ class Progress {
 
   // One pass over all teams; returns the number of events handled.
   uint64_t pass() noexcept;
-  // What is due from time to time. The clock decides, as a host program may poll rarely, and other teams may keep a
-  // waiting thread busy.
+  // Does what is due from time to time. The clock decides, as a host program may poll rarely, and other teams may keep
+  // a waiting thread busy.
   void after_a_pass() noexcept;
   // Checks for dead peers, stalls and deadlines, by system calls: too slow for every pass.
   void check() noexcept;
@@ -58,8 +58,8 @@ class Progress {
   }
   // After a failure: this rank may not wait any more, but other ranks may wait for it.
   void spread_failure(Team& team) noexcept;
-  // What body() returns; where memory is short the team fails, and this is its refusal: the other ranks are in the
-  // call, or will be.
+  // Returns what body() returns; where memory is short the team fails, and this is its refusal: the other ranks are in
+  // the call, or will be.
   template <typename Body>
   auto or_fail(Team& team, Body body) -> decltype(body()) {
     try {

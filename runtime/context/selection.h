@@ -28,11 +28,11 @@ class Selection {
   ibcoll_scheme_t scheme_of(ibcoll_scheme_t scheme) const noexcept {
     return scheme == IBCOLL_SCHEME_AUTO ? default_scheme_ : scheme;
   }
-  // What the call, or else the environment, forces. NOT_APPLICABLE: there is no such algorithm.
+  // Returns what the call, or else the environment, forces. NOT_APPLICABLE: there is no such algorithm.
   Result<Forced> forced(ibcoll_collective_t collective, const char* algorithm) const;
   // Notes in the arguments what depends on settings. NOT_APPLICABLE: what is forced does not apply, and why.
   Result<Choice> choose(const TeamProfile& team, Args& args, const Forced& forced, ibcoll_scheme_t scheme) const;
-  // What choose() would return, and why, as JSON.
+  // Returns what choose() would return, and why, as JSON.
   Result<std::string> explain(const TeamProfile& team, const Args& args, const Forced& forced,
                               ibcoll_scheme_t scheme) const;
 

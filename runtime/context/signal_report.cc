@@ -23,8 +23,8 @@ void write_now(const char* text, size_t bytes) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, bytes);
 }
 
-// What the handler prints. It is made before, as a handler may only write; no std::string, as a signal may come at any
-// time.
+// The text that the handler prints. It is made before, as a handler may only write; no std::string, as a signal may
+// come at any time.
 char not_waiting[64];
 std::atomic<size_t> not_waiting_bytes{0};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What selection knows of a team before a call.
+// The facts that selection knows about a team before a call.
 #pragma once
 
 #include "runtime/collectives/framework/algorithm.h"

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kNoWindow = NodeWindows::kNoWindow;
 
-// What each rank contributes to the exchange for a new team; the leader of a node also the window that it made.
+// The data that a rank contributes to the exchange for a new team; the leader of a node also the window that it made.
 struct WindowOffer {
   uint64_t offset = kNoWindow;
   int32_t code = IBCOLL_OK;

@@ -15,7 +15,7 @@
 
 namespace ibcoll {
 
-// Where the ranks of a team are.
+// The layout of the ranks of a team.
 struct TeamLayout {
   int ranks = 1;
   int nodes = 1;
@@ -60,8 +60,8 @@ class Tuning {
 
 // Processor and number of CPUs of this machine.
 std::string hardware_identity();
-// Where the file is by the value of IBCOLL_TUNING: the value itself, or where that is empty a file in the user's cache
-// ($XDG_CACHE_HOME/ibcoll, else ~/.cache/ibcoll) whose name depends on the identity. "": off, or there is no such
+// The path of the file by the value of IBCOLL_TUNING: the value itself, or where that is empty a file in the user's
+// cache ($XDG_CACHE_HOME/ibcoll, else ~/.cache/ibcoll) whose name depends on the identity. "": off, or there is no such
 // place.
 std::string tuning_path(std::string_view setting, const Tuning::Identity& mine);
 // "": there is no such file. SYSTEM: it cannot be read, or is longer than kMostBytes.

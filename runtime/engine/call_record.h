@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rank keeps of its last calls, and sends to ranks whose calls seem to differ: so that an error names both.
+// The record of a rank's last calls, which it sends to ranks whose calls seem to differ: so that an error names both.
 #pragma once
 
 #include <cstdint>

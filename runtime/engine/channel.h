@@ -30,7 +30,7 @@ enum class NoteKind : uint16_t {
   kWanted      // "put this, I may not read it"; bytes: how much; payload: its address, in what the receiver has lent
 };
 
-// What two ranks of an alltoallv exchange, as the sender of this sees it. Only these two know.
+// The bytes that two ranks of an alltoallv exchange, as the sender of this sees it. Only these two know.
 struct PairBytes {
   uint64_t sent = 0;
   uint64_t received = 0;
@@ -96,7 +96,7 @@ struct Channel {
   int called = -1;  // by the algorithm: its rank in the Comm that last announced to it or serves it
   Channel* next_peer = nullptr;
   Exchange* exchange = nullptr;
-  // What comes from the peer.
+  // The data that come from the peer.
   struct Incoming {
     MessageQueue announced;           // not landed yet, in order
     Message* unadvertised = nullptr;  // first announced one whose advertisement has not left
@@ -105,7 +105,7 @@ struct Channel {
     uint64_t bytes_landed = 0;
     bool watched = false;  // next_landing() shall return it
   } in;
-  // What goes to the peer.
+  // The data that go to the peer.
   struct Outgoing {
     MessageQueue puts;            // not sent yet, in order
     MessageQueue advertisements;  // the peer's, not used up yet

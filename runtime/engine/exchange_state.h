@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the parts of an exchange share: which call it is, its channels, and the memory of its messages.
+// The state that the parts of an exchange share: which call it is, its channels, and the memory of its messages.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class ExchangeState {
   }
   // A new run begins.
   void begin(uint32_t op, ibcoll_scheme_t scheme) noexcept { op_ = op, scheme_ = scheme; }
-  // What lies in the arena is forgotten.
+  // Forgets what lies in the arena.
   void release() noexcept {
     free_messages_ = nullptr;
     channels_.reset(arena_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What arrives at this rank in one collective: messages that it has announced or that came before, the arrivals of
+// The arrivals at this rank in one collective: messages that it has announced or that came before, the arrivals of
 // peers that it is to serve, and which data have landed.
 #pragma once
 
@@ -20,7 +20,7 @@ class Incoming {
       : state_(state), trace_(trace), outgoing_(outgoing) {}
   // A new run begins.
   void begin() noexcept { expected_ = landed_ = 0; }
-  // What lies in the arena is forgotten.
+  // Forgets what lies in the arena.
   void release() noexcept {
     arrivals_.clear();
     landings_.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What leaves this rank in one collective: advertisements, reports of what it has taken, requests for bytes that it may
-// not read, and data; eager, by put, or in fragments; as far as credit allows.
+// The messages that leave this rank in one collective: advertisements, reports of what it has taken, requests for bytes
+// that it may not read, and data; eager, by put, or in fragments; as far as credit allows.
 #pragma once
 
 #include <cstdint>

@@ -65,7 +65,7 @@ class Request {
   std::string call() const noexcept;
   // Without the number of a run.
   const CallRecord& record() const noexcept { return record_; }
-  // What this call sends to the peer and expects from it; 0 and 0 where the signature covers all sizes.
+  // The bytes that this call sends to the peer and expects from it; 0 and 0 where the signature covers all sizes.
   PairBytes pair_bytes(int peer) const noexcept;
 
   // The step of the call with these sizes; none where it is more than a step, or the team has ranks on other nodes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What this rank knows of the failure of its team, and which ranks it still has to notify.
+// The state of the failure of a team on this rank, and which ranks it still has to notify.
 //
 //   from                           transition                to
 //   kHealthy, kDeathSeen           fail                      kNotifying  the cause is certain: this rank's own

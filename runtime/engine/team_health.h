@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What fails a team on this rank, and what its calls get from then on. It sends nothing: how other ranks learn of a
+// Fails a team on this rank, and keeps what its calls get from then on. It sends nothing: how other ranks learn of a
 // failure is in failure_notices.h.
 #pragma once
 

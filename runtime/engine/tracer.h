@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a context sees of the module libibcoll_trace.so, which is loaded where IBCOLL_TRACE asks for a trace. So
+// The interface of the module libibcoll_trace.so, which is loaded where IBCOLL_TRACE asks for a trace. So
 // libibcoll.so has no code that reads stacks or Python's frames, or writes traces.
 #pragma once
 
@@ -26,8 +26,8 @@ class IBCOLL_MODULE_API Tracer {
   Tracer& operator=(const Tracer&) = delete;
   virtual ~Tracer() = default;
   TraceBuffer& buffer() noexcept { return buffer_; }
-  // Where the program called a public function of ibcoll, which returns to `returns_to`. The result is for write()
-  // alone: an address of code, or of what the module knows.
+  // The place where the program called a public function of ibcoll, which returns to `returns_to`. The result is for
+  // write() alone: an address of code, or of what the module knows.
   virtual const void* call_site(const void* returns_to) const noexcept = 0;
   // Once. An error is logged, and the program goes on.
   virtual void write(const TraceHeader& header) noexcept = 0;

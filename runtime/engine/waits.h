@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the engine knows of each kind of wait.
+// The engine's rules for each kind of wait.
 #pragma once
 
 #include <cstddef>

@@ -27,7 +27,7 @@ namespace {
 constexpr uint64_t kExiting = 0x4;  // PF_EXITING in the flags
 constexpr auto kCheckPeriod = std::chrono::seconds(1);
 
-// What /proc/PID/stat says.
+// The content of /proc/PID/stat.
 struct ProcessStat {
   int failure = 0;  // errno; of a process that has gone ESRCH or ENOENT, the latter also where others are hidden
   char state = 0;

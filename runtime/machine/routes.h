@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the kernel's routing tables say about an address. Nothing is sent to it.
+// Asks the kernel's routing tables about an address. Nothing is sent to it.
 #pragma once
 
 #include <cstdint>

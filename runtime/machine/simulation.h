@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a simulator does instead of the processor, so that the work of a rank takes virtual time. Programs have no
-// simulation: for them each check below costs one load and a branch that is always predicted.
+// The actions of a simulator instead of the processor, so that the work of a rank takes virtual time. Programs have
+// no simulation: for them each check below costs one load and a branch that is always predicted.
 #pragma once
 
 #include <atomic>

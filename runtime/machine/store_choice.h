@@ -20,7 +20,7 @@
 
 namespace ibcoll {
 
-// What stores cost, and from that which to use. Knows no clock and moves nothing.
+// Keeps the cost of stores, and chooses by it which to use. Knows no clock and moves nothing.
 class StoreCosts {
  public:
   // Readers are 0 to `readers` - 1.
@@ -38,7 +38,7 @@ class StoreCosts {
     r.copies = r.copies + 1 < (r.ordinary.is_stable() ? kPeriod : kTimed + 1) ? r.copies + 1 : 0;
     return {(r.copies == 0) != streams, r.copies % kTimed == 0};
   }
-  // What a timed copy has cost, per byte, in any unit; more than 0.
+  // Notes the cost of a timed copy, per byte, in any unit; more than 0.
   void learn(int reader, bool streams, float cost) noexcept {
     (streams ? streaming_ : of_[static_cast<size_t>(reader)].ordinary).add(cost);
   }

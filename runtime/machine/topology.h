@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the ranks are: nodes (ranks that share memory) and how many ranks there are for each core.
+// The topology of the ranks: nodes (ranks that share memory) and how many ranks there are for each core.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace ibcoll {
 
-// What distinguishes this node from others if the bootstrap does not: the kernel's boot id and the namespaces that
-// decide whether processes can share memory and read each other's.
+// A text that distinguishes this node from others if the bootstrap does not: the kernel's boot id and the namespaces
+// that decide whether processes can share memory and read each other's.
 std::string node_identity();
 
 // The same for processes with the same network interfaces, addresses and routes.

@@ -15,7 +15,7 @@
 namespace ibcoll {
 namespace {
 
-// Where in which file the byte at an address comes from.
+// The file, and the offset in it, that the byte at an address comes from.
 struct Origin {
   uint64_t address;
   std::string file;

@@ -12,7 +12,7 @@ constexpr uint64_t kNoMemlock = std::numeric_limits<uint64_t>::max();
 
 // Bytes (ulimit -l); kNoMemlock where no limit binds this process: unlimited, or with CAP_IPC_LOCK.
 uint64_t memlock_limit();
-// Where one binds: how much that is, and how to raise it.
+// For a limit that binds: how much it is, and how to raise it.
 std::string memlock_advice();
 
 }  // namespace ibcoll

@@ -102,7 +102,7 @@ class RegistrationCache {
     unmapped_.push_bytes(reinterpret_cast<uint64_t>(address), bytes);
   }
   void invalidate_all() noexcept { unmapped_.push(UnmapQueue::kEverything); }
-  // What invalidate() pushes to.
+  // The queue that invalidate() pushes to.
   UnmapQueue& unmapped() noexcept { return unmapped_; }
 
   // Unpins what was invalidated and is not in use. acquire() does so itself; a caller that polls may call it to give

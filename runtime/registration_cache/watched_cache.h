@@ -43,7 +43,7 @@ class WatchedCache {
   void release(Registration* registration) noexcept { cache_.release(registration); }
   void collect() { cache_.collect(); }
   void clear() noexcept { cache_.clear(); }
-  // What `make` returns. Where that is a shortage of memory, what it returns when nothing stays pinned beyond its use.
+  // Returns the result of `make`. If that is a shortage of memory: the result when nothing stays pinned beyond its use.
   template <typename Make>
   Status with_room(Make make) {
     Status status = make();

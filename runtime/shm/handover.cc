@@ -28,7 +28,7 @@ constexpr size_t kMostCallers = 64;                     // at a time, that have 
 constexpr uint64_t kLongestPollNs = 3'600'000'000'000;  // an hour; poll() takes milliseconds in an int
 constexpr WaitStrategy kTryingAgain = WaitStrategy::sleeping(5'000'000);
 
-// What a rank sends first.
+// The message that a rank sends first.
 struct Claim {
   uint64_t key;
   int64_t rank;  // local

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What it costs two ranks of a node to move bytes to each other: through memory that both share, and by single-copy
+// The cost of moving bytes between two ranks of a node: through memory that both share, and by single-copy
 // reads. It depends on which caches their cores share, by a factor of seven on one machine, and decides which of the
 // two is faster.
 #pragma once
@@ -21,8 +21,8 @@ int trial_partner(int rank, int ranks) noexcept;
 // waiting. What was not timed is 0: all, if the partner does not keep up for one round until `limit`.
 MemoryModel time_memory(Segment& segment, int rank, int partner, bool reads, std::chrono::nanoseconds limit);
 
-// What a job uses of the times of its ranks: the median of the copies, and the median of the reads; of two, the faster
-// one, because a disturbance makes ranks slower, never faster. Independent of the order.
+// The times that a job uses of those of its ranks: the median of the copies, and the median of the reads; of two, the
+// faster one, because a disturbance makes ranks slower, never faster. Independent of the order.
 MemoryModel middle_of(std::vector<MemoryModel> timed);
 
 }  // namespace ibcoll::shm

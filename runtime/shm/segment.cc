@@ -22,7 +22,7 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr uint64_t kLeastHeap = uint64_t{64} << 20;
 constexpr uint64_t kLeastUnit = uint64_t{8} << 20;
 
-// Where address space is scarce (ulimit -v), a small part of what is left: the program wants some, and so does UCX.
+// If address space is scarce (ulimit -v), takes a small part of what is left: the program and UCX need some, too.
 uint64_t unit_for_this_process() {
   constexpr uint64_t kPart = 8;
   return std::clamp(std::bit_floor(address_space_left() / kPart), kLeastUnit, kUnit);
@@ -91,7 +91,7 @@ Status Segment::map() {
   return {};
 }
 
-// What the rank that made the segment has chosen.
+// Reads the unit that the rank that made the segment has chosen.
 Status Segment::find_unit() {
   const uint64_t unit = header().heap.unit();
   if (!std::has_single_bit(unit) || unit < kLeastUnit || unit > kUnit)

@@ -68,7 +68,7 @@ struct PairBlock {
   alignas(64) Exposure exposures[kExposures];
 };
 
-// What a rank does repeatedly while it waits for others; true: it moved something. Empty: nothing.
+// The function that a rank calls repeatedly while it waits for others; true: it moved something. Empty: nothing.
 using Meanwhile = std::function<bool()>;
 
 class Segment {
@@ -164,7 +164,7 @@ class Segment {
   std::vector<bool> pairs_mapped_;
   std::vector<bool> chunks_mapped_;
   std::vector<bool> pages_backed_;  // of the heap, by this process
-  // What check_limit() read last, when, and how much was asked for since.
+  // The limit that check_limit() read last, when it did, and how much was asked for since.
   uint64_t limit_left_ = 0;
   std::chrono::steady_clock::time_point limit_read_at_;
   uint64_t asked_since_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What will happen in the simulated network, in the order of virtual time. Events of the same nanosecond come in the
+// The future events of the simulated network, in the order of virtual time. Events of the same nanosecond come in the
 // order in which they were scheduled, so that the order is total and a run can be repeated.
 #pragma once
 

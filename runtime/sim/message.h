@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is under way in the simulated network.
+// The messages under way in the simulated network.
 #pragma once
 
 #include <cstdint>

@@ -42,7 +42,7 @@ class Node {
   std::map<uint64_t, Block> blocks_;  // by offset, which is the address: every rank has the same address space
 };
 
-// What one rank sees of its node.
+// One rank's view of its node.
 class NodeMemory final : public ibcoll::NodeMemory {
  public:
   NodeMemory(Node& node, const Network& network, int rank, Reads reads)

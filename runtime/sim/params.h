@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a simulated network is like.
+// The parameters of a simulated network.
 #pragma once
 
 #include <cstddef>

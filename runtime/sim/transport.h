@@ -53,7 +53,7 @@ class Transport final : public ibcoll::Transport {
     bool detecting = false;      // its death is or will be known
   };
 
-  // Where a peer may write now; nullptr: nowhere.
+  // The memory where a peer may write now; nullptr: none.
   std::byte* writable(int peer, const RemoteRegion& region, uint64_t bytes);
   // How and when the bytes of a put travel.
   void choose_landing(Message& message);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where in the program a call came from, for traces.
+// The place in the program that a call came from, for traces.
 #pragma once
 
 #include <cstdint>

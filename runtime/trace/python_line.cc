@@ -55,7 +55,7 @@ class Known {
     const auto at = lines_.find(key);
     return at == lines_.end() ? nullptr : &at->second;
   }
-  // What is known of the key, and whether it is `line`.
+  // Returns what is known about the key, and whether it is `line`.
   std::pair<const PythonLine*, bool> add(const Key& key, PythonLine line) {
     const std::lock_guard guard(lock_);
     const auto [at, is_new] = lines_.try_emplace(key, std::move(line));

@@ -13,7 +13,7 @@
 
 namespace ibcoll {
 
-// What an outbox keeps of a peer: a base of the transport's own type, which has a function has_message().
+// The state that an outbox keeps of a peer: a base of the transport's own type, which has a function has_message().
 class OutboxPeer {
  public:
   int rank = -1;

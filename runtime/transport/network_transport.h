@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a context sees of the modules that reach other nodes (libibcoll_ucx.so, libibcoll_verbs.so): no header of UCX or
+// The interface of the modules that reach other nodes (libibcoll_ucx.so, libibcoll_verbs.so): no header of UCX or
 // rdma-core is needed to include this file. A module is loaded by dlopen, and its open function found by dlsym, so that
 // libibcoll.so runs on machines without these libraries.
 //
@@ -38,7 +38,7 @@ struct NetworkParams {
 
 class IBCOLL_MODULE_API NetworkTransport : public Transport {
  public:
-  // Where this rank can be reached: some 50 to 300 bytes, not the same length on all ranks. Valid after opening.
+  // The address of this rank: some 50 to 300 bytes, not the same length on all ranks. Valid after opening.
   virtual std::vector<std::byte> address() const = 0;
   // The addresses of all ranks, this one's included. Connects to nobody. INVALID_ARGUMENT when their number is not the
   // job's size or one has a wrong length; CONFIG when two ranks cannot reach each other. No traffic before it.
@@ -47,8 +47,8 @@ class IBCOLL_MODULE_API NetworkTransport : public Transport {
 
 // The caller owns the result (delete). NULL: *status says why.
 using OpenNetwork = NetworkTransport* (*)(const NetworkParams& params, Status* status);
-// What a module finds on this machine, also where a job does not use it: devices, which ones would be used, and the
-// reason why none.
+// Lists what a module finds on this machine, also where a job does not use it: devices, which ones would be used, and
+// the reason why none.
 using ListDevices = void (*)(const Config& config, Json* devices);
 
 }  // namespace ibcoll

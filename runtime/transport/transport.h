@@ -48,7 +48,7 @@ using Time = uint64_t;
 // Seconds; from here on a timeout is none: more need not fit into a Time.
 constexpr double kForEver = 1e9;
 
-// What a message means. Transports carry it as it is, 32 bytes on every wire, and look at nothing in it.
+// The meaning of a message. Transports carry it as it is, 32 bytes on every wire, and look at nothing in it.
 struct Note {
   uint64_t epoch = 0;      // the team
   uint64_t bytes = 0;      // length of the message that the note is about
@@ -98,7 +98,7 @@ enum class PutResult {
 // Costs of a path, for the cost model: start-up of a message, each byte, and the time that its sender and its receiver
 // spend on one of many messages in a row. runtime/transport/cost_constants.h has those that are not timed.
 struct LinkModel {
-  // What beta_us_per_byte rests on.
+  // The origin of beta_us_per_byte.
   enum class Beta : uint8_t {
     kKnown,     // it was timed, or given, or is a constant of what moves the bytes
     kReported,  // by the device; the link beyond it may be slower
@@ -173,7 +173,7 @@ class IBCOLL_MODULE_API Transport {
   virtual LinkModel model() const = 0;
   // The device moves messages while ranks compute.
   virtual bool moves_meanwhile() const { return !model().by_ranks; }
-  // Where model() was timed and may differ from run to run: one that does not.
+  // If model() was timed and may differ from run to run: a model that does not.
   virtual LinkModel steady_model() const { return model(); }
   // For ibcoll_info -d: devices, what was chosen and why, counters.
   virtual Json describe() const = 0;
@@ -188,10 +188,10 @@ class NodeMemory {
   // that they may stay registered. NO_MEMORY names how much was asked. Called by a team's leader on the node only.
   virtual Result<uint64_t> allocate(uint64_t bytes) = 0;
   virtual void release(uint64_t offset, uint64_t bytes) = 0;
-  // Where `peer`, a rank of the node that may be dead, allocated last; kNowhere: nowhere, or it is not known.
+  // The offset that `peer`, a rank of the node that may be dead, allocated last; kNowhere: none, or it is not known.
   static constexpr uint64_t kNowhere = ~uint64_t{0};
   virtual uint64_t allocated_last(int /*peer*/) { return kNowhere; }
-  // Where this process has it.
+  // The address of these bytes in this process.
   virtual Result<std::byte*> at(uint64_t offset, uint64_t bytes) = 0;
   // It has memory after this. Repeated for the same bytes, by any rank: no effect.
   virtual Status back(uint64_t offset, uint64_t bytes) = 0;

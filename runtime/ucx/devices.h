@@ -15,7 +15,7 @@
 
 namespace ibcoll::ucx {
 
-// What UCX and ibcoll find in the environment; empty: not set.
+// The settings that UCX and ibcoll find in the environment; empty: not set.
 struct UserChoice {
   std::string tls;          // UCX_TLS
   std::string net_devices;  // UCX_NET_DEVICES

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What this rank has exposed, and to which peers. A put names a key; only the rank that was given the key may use it,
-// and only within the region: everything that comes over the network is checked against this table.
+// The regions that this rank has exposed, and to which peers. A put names a key; only the rank that was given the key
+// may use it, and only within the region: everything that comes over the network is checked against this table.
 #pragma once
 
 #include <cstddef>

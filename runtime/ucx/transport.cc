@@ -120,7 +120,7 @@ Status Transport::register_handlers() {
   return status;
 }
 
-// What the process watch needs, where this rank listens, then UCX's own.
+// Returns what the process watch needs, where this rank listens, then UCX's own address.
 std::vector<std::byte> Transport::address() const {
   const auto id = std::as_bytes(std::span(&processes_.own(), 1));
   std::vector<std::byte> all(id.begin(), id.end());

@@ -23,7 +23,7 @@ void quieten(const char* level);
 
 inline constexpr size_t kSegment = 64 * 1024;  // the default of UCX over TCP
 
-// What UCX sends, and receives, over TCP at a time, in bytes. A receiver has a buffer of that size for each peer whose
+// The bytes that UCX sends, and receives, over TCP at a time. A receiver has a buffer of that size for each peer whose
 // bytes have come in part: it is smaller in larger jobs. 0: the user has set it, or TCP is not all that is used.
 size_t tcp_segment_bytes(const DevicePlan& plan, int size);
 

@@ -21,7 +21,7 @@ class Adapter {
   // For at most that many connections at a time. NO_MEMORY, SYSTEM: the device, the call and its error, or the limit of
   // locked memory.
   Status open(const Config& config, bool in_host, size_t most_connections);
-  // What a message costs; true: the bytes of one Write land in order.
+  // Measures the cost of a message; true: the bytes of one Write land in order.
   bool measure_link();
 
   const char* name() const { return choice_.port.device.c_str(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rank publishes of its port, and whether two ranks can reach each other: a device reports no error for
-// datagrams that do not arrive.
+// The address that a rank publishes of its port, and whether two ranks can reach each other: a device reports no error
+// for datagrams that do not arrive.
 #pragma once
 
 #include "runtime/base/status.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the device says of work requests: each completion goes to the peer, the connection and the message that its
+// The completions of work requests: each completion goes to the peer, the connection and the message that its
 // number names. An error is the peer's, the path's, or this rank's own.
 #pragma once
 

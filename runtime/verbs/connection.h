@@ -13,7 +13,7 @@
 
 namespace ibcoll::verbs {
 
-// What this rank sends in the handshake of an epoch, and has received in it.
+// The data that this rank sends in the handshake of an epoch, and has received in it.
 struct Handshake {
   Greeting mine;
   bool has_theirs = false;      // their greeting of this epoch: this side is ready to receive
@@ -23,7 +23,7 @@ struct Handshake {
   Time no_path_since = 0;  // the queue pair cannot be made ready for the peer's address; 0: it can, or was not tried
 };
 
-// What the peer sent in it.
+// The data that the peer sent in the handshake.
 struct RemoteEnd {
   uint64_t landing_address = 0;
   uint32_t landing_key = 0;

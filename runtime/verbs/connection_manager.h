@@ -17,11 +17,11 @@ class ConnectionManager {
  public:
   virtual ~ConnectionManager() = default;
   virtual const char* name() const = 0;
-  // What a lost greeting costs, in nanoseconds.
+  // The delay that a lost greeting costs, in nanoseconds.
   virtual Time delay_of_loss() const = 0;
   // Fills in where greetings reach this rank.
   virtual void fill_in_address(Address& own) const = 0;
-  // Where each rank can be reached. Nothing is sent yet.
+  // Sets where each rank can be reached. Nothing is sent yet.
   virtual void set_addresses(std::vector<Address> by_rank) = 0;
   // Best effort. An error: this greeting, or with rdmacm the one before, could not leave; the device or call, why, and
   // what to try. An address at which no host answers may block the caller for a second.

@@ -23,7 +23,7 @@ uint32_t first_packet(uint64_t job, uint32_t queue_pair, uint32_t epoch) {
   return (Digest().add(job).add(queue_pair).folded() + epoch * kFarApart) >> 8;
 }
 
-// What the kernel says where it does not know, or not now, how to reach an address.
+// The kernel returns this code where it does not know, or not now, how to reach an address.
 bool out_of_reach(int code) {
   return code == ETIMEDOUT || code == EHOSTUNREACH || code == ENETUNREACH || code == EAGAIN;
 }

@@ -65,8 +65,8 @@ const char* protocol_text(GidEntry::Type type);
 // "3 ::ffff:10.0.0.1 (RoCE v2)".
 std::string gid_entry_text(const GidEntry& gid);
 
-// What a device with this protocol lacks of what ibcoll needs, which is reliable connections and Writes with immediate;
-// empty: nothing.
+// Says what a device with this protocol lacks of what ibcoll needs, which is reliable connections and Writes with
+// immediate; empty: nothing.
 const char* unfitness(ibv_transport_type transport);
 
 // Every port of every device of this machine; a device that cannot be asked is an unfit port. Empty without devices.

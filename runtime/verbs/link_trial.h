@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a message costs on this port, measured at start: devices differ by a factor of fifty (1 us for an adapter, 20 us
-// and more for the soft-RoCE driver), and neither driver nor port reports it. And what the device promises of a
+// The cost of a message on this port, measured at start: devices differ by a factor of fifty (1 us for an adapter, 20
+// us and more for the soft-RoCE driver), and neither driver nor port reports it. And what the device promises of a
 // connection, which drivers report only for one that exists.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What says that one peer is alive, until when it has to answer, and whether it is lost. Times of the steady clock.
+// The signs that one peer is alive, until when it has to answer, and whether it is lost. Times of the steady clock.
 #pragma once
 
 #include <algorithm>

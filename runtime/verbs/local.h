@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What all parts of the transport use: this rank's number, settings and adapter, the peers that it talks to, and the
-// events for its caller.
+// The state that all parts of the transport use: this rank's number, settings and adapter, the peers that it talks to,
+// and the events for its caller.
 #pragma once
 
 #include <chrono>

@@ -37,7 +37,7 @@ inline int dealloc_window(ibv_mw* window) { return ibv_dealloc_mw(window); }  //
 using MemoryWindow = std::unique_ptr<ibv_mw, Destroy<dealloc_window>>;
 using AddressHandle = std::unique_ptr<ibv_ah, Destroy<ibv_destroy_ah>>;
 
-// What to try after `call` has failed with `code`.
+// The advice what to try after `call` has failed with `code`.
 std::string advice(std::string_view call, int code);
 
 // "mlx5_0: ibv_reg_mr of 65536 bytes: Cannot allocate memory; <what to try>". NO_MEMORY for ENOMEM, else SYSTEM.

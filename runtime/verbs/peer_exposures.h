@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What one peer may write to here, and the keys to what this rank may write to there.
+// The regions that one peer may write to here, and the keys to those that this rank may write to there.
 #pragma once
 
 #include <algorithm>

@@ -66,7 +66,7 @@ class RdmaCm final : public ConnectionManager {
   // Valid as long as the greeting.
   static rdma_conn_param parameters(const Greeting& greeting);
   Status begin(int to, Call& call);
-  // What a step of the handshake answered. An error: the call is over.
+  // Handles the result of a step of the handshake. An error: the call is over.
   Status done(int peer, Call& call, const char* step, int result);
   Status failed(int peer, Call& call, const char* step, int code);
   void end(int peer, Call& call, const char* why) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rank receives from one peer, over all connections, in its landing slots: which messages have arrived, which
-// were handed out, and which credit is not returned yet (by runtime/verbs/send.cc).
+// The messages that a rank receives from one peer, over all connections, in its landing slots: which messages have
+// arrived, which were handed out, and which credit is not returned yet (by runtime/verbs/send.cc).
 //   notified <= released <= handed out <= released + kSlots. notified is 0 again after a new connection.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rank sends to one peer, over all connections: message k is staged in slot k modulo kSlots, and lands in the
-// peer's slot of that number. It keeps that slot until the peer says that it has consumed it: credit.
+// The messages that a rank sends to one peer, over all connections: message k is staged in slot k modulo kSlots, and
+// lands in the peer's slot of that number. It keeps that slot until the peer says that it has consumed it: credit.
 //   consumed <= accepted <= consumed + kSlots; posted <= accepted. Numbers count from 1.
 #pragma once
 

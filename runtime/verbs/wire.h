@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What travels between two ranks: addresses through the bootstrap, greetings as datagrams or by librdmacm, messages
-// into landing slots.
-// All ranks of a job run the same build on the same kind of machine: no byte order, no versions.
+// The data that travel between two ranks: addresses through the bootstrap, greetings as datagrams or by librdmacm,
+// messages into landing slots. All ranks of a job run the same build on the same kind of machine: no byte order, no
+// versions.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace ibcoll::verbs {
 
-// Where the greetings of a rank arrive.
+// The address at which the greetings of a rank arrive.
 struct Address {
   Gid gid{};                // with rdmacm: an IP address, as IPv6
   uint32_t queue_pair = 0;  // unreliable datagrams; with rdmacm: the port of the listener
@@ -132,7 +132,7 @@ struct Slot {
 };
 static_assert(sizeof(Slot) == kSlotPayload + 64);
 
-// What one peer may write to.
+// The memory that one peer may write to.
 struct Landing {
   alignas(64) uint64_t consumed;  // messages of this rank that the peer has handed out; written without a message
   alignas(64) Rekeys rekeys;

@@ -10,7 +10,7 @@ namespace ibcoll::verbs {
 
 class Recovery;
 
-// What a work request was, in the upper bits of its number.
+// The kind of a work request, in the upper bits of its number.
 enum class Work : uint64_t { kSend, kReceive, kLocal, kSendMark, kReceiveMark };
 
 // The number of a work request as verbs hands it back: kind, epoch, peer and position in the send queue.

@@ -34,7 +34,7 @@ UniqueFd bound_to(uint16_t port) {
   return socket;
 }
 
-// What a rank tells of where it listens, and connects from: one listener on loopback, or nothing.
+// The addresses where a rank says that it listens, and connects from: one listener on loopback, or nothing.
 constexpr Host kLoopback{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
 std::vector<std::byte> addresses_of(uint16_t port, uint16_t source, bool tells, const Host& host = kLoopback) {
   std::vector<std::byte> bytes(4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rank keeps of a peer beside what it sends, without a device.
+// The state that a rank keeps of a peer beside what it sends, without a device.
 #include "runtime/verbs/peer.h"
 
 #include <gtest/gtest.h>

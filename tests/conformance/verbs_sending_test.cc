@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What goes to one peer, without a device: the send queue, and messages until they are consumed.
+// The messages to one peer, without a device: the send queue, and messages until they are consumed.
 #include "runtime/verbs/sending.h"
 
 #include <gtest/gtest.h>

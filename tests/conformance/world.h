@@ -61,7 +61,7 @@ class World {
 
   int size() const { return group_->size(); }
   Transport& at(int rank) { return group_->at(rank); }
-  // What the rank's transport tells of itself under this name; a test failure where it tells nothing.
+  // The counter of this name that the rank's transport reports; a test failure where it reports none.
   int64_t counter(int rank, const char* name);
   // Ranks that do not poll.
   void put_to_sleep(int rank) { asleep_.insert(rank); }

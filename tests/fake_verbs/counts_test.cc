@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What messages, puts and collectives cost in work requests, completions and calls of the device. An algorithm's page
+// The cost of messages, puts and collectives in work requests, completions and calls of the device. An algorithm's page
 // says how many messages it sends; here they are counted where they leave.
 #include "tests/fake_verbs/faulty.h"
 #include "tests/fake_verbs/job.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What all devices of the process share: the lock, chance, objects by number and key, and what is under way.
+// The state that all devices of the process share: the lock, chance, objects by number and key, and what is under way.
 #pragma once
 
 #include <deque>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the tests of faults share: traffic of which all has to come, and losses that both sides report.
+// The base that the tests of faults share: traffic of which all has to come, and losses that both sides report.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ class FaultTest : public ::testing::Test {
   std::unique_ptr<World> make_connected(int size, std::vector<const char*> settings = {});
   // The text with which `rank` has reported `peer` as lost; empty: it has not.
   static std::string lost(World& world, int rank, int peer);
-  // What `rank` itself lacks, as that report says; OK: nothing, or there is no report.
+  // The status of what `rank` itself lacks, as that report says; OK: nothing, or there is no report.
   static ibcoll_status_t lack(World& world, int rank, int peer);
   // In both directions messages of all lengths, short puts and long ones: each comes once, in order, with its bytes.
   void expect_traffic(World& world, int a, int b, uint32_t rounds = 12);

@@ -29,7 +29,7 @@ class EngineJob {
   std::vector<End> run_to_its_end(const CallParams& params, const char* algorithm);
   // Until nothing is under way any more: late acknowledgements and credits.
   void drain();
-  // What all ranks have asked of their devices so far.
+  // The requests of all ranks to their devices so far.
   std::vector<Counts> counts() const;
 
  private:

@@ -22,7 +22,7 @@ struct Window : ibv_mw {
   uint32_t queue_pair = 0;  // whose peer may write
 };
 
-// Where the device may read from, or nullptr.
+// The memory that the device may read from, or nullptr.
 const std::byte* readable(const ibv_pd* domain, const ibv_sge& sge);
 // The region that a Write from the peer of this queue pair would write to; nullptr: it has no right to.
 Region* writable(const QueuePair& at, uint32_t key, uint64_t address, uint64_t bytes);

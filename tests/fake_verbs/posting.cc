@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What ibv_post_send and ibv_post_recv refuse at once.
+// The requests that ibv_post_send and ibv_post_recv refuse at once.
 #include <algorithm>
 
 #include "tests/fake_verbs/queue_pair.h"

@@ -24,7 +24,7 @@
 
 namespace ibcoll::fake_verbs {
 
-// What a device can do.
+// The abilities of a device.
 struct Traits {
   ibv_mtu mtu = IBV_MTU_4096;
   bool ethernet = true;       // else InfiniBand, addressed by LID
@@ -41,7 +41,7 @@ struct Traits {
   int most_queue_pairs = 1 << 10;
 };
 
-// What becomes of a work request that would have succeeded.
+// The outcome of a work request that would have succeeded.
 struct Outcome {
   ibv_wc_status status = IBV_WC_SUCCESS;
   bool lands = false;       // although it fails: the acknowledgement was lost
@@ -62,7 +62,7 @@ struct Faults {
   std::function<int()> alloc_mw;
 };
 
-// What a rank has asked of its device, on reliable connections: requests by opcode.
+// The requests of a rank to its device, on reliable connections, by opcode.
 struct Counts {
   std::array<uint64_t, 16> requests{};
   uint64_t posts = 0;  // calls of ibv_post_send
@@ -106,7 +106,7 @@ Script& script();
 Rank& rank(int number);
 // Polls of all ranks so far.
 uint64_t polls();
-// What the library has done that no program may do, as to destroy memory that a request still reads.
+// The actions of the library that no program may do, as to destroy memory that a request still reads.
 std::vector<std::string> misuses();
 // Asynchronous events of the rank's device, as ibv_get_async_event() would report them.
 std::vector<ibv_event_type> events(int number);

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What an agent tells, in short.
+// The reports of an agent, in short.
 class Reports : public HostEvents {
  public:
   void rank_started(int, pid_t) override {}

@@ -55,7 +55,7 @@ class Refusals {
     expect_error(ibcoll_collective_init(self_.world, &args, &request), status, why, name ? name : "no collective");
     expect(request == nullptr, "a refused call gave a request");
   }
-  // What is significant at the root alone, which is rank 0: the others do not look at it.
+  // Expects refusal of arguments that are significant at the root alone, which is rank 0: the others do not look at it.
   void refuse_at_root(ibcoll_collective_t collective, const char* why, const Spoil& spoil) {
     if (self_.rank == 0) return refuse(collective, why, spoil);
     Arguments arguments(self_.size);
@@ -224,7 +224,7 @@ void bad_arguments(Rank& self) {
   for (const CallParams& params : every_collective(500, self.size)) CheckedCall(self.world, params).run(1);
 }
 
-// What ibcoll_explain says of blocks of these sizes.
+// The answer of ibcoll_explain for blocks of these sizes.
 std::string decision(Rank& self, ibcoll_collective_t collective, const std::vector<uint64_t>& counts) {
   std::vector<uint64_t> displacements(counts.size());
   std::partial_sum(counts.begin(), counts.end() - 1, displacements.begin() + 1);

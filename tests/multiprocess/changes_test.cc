@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a program changes after it has its context: its user, its directory, who may read its memory. Nothing of that
+// The changes of a program after it has its context: its user, its directory, who may read its memory. Nothing of that
 // may matter to collectives.
 #include <gtest/gtest.h>
 #include <sys/prctl.h>

@@ -28,7 +28,7 @@ struct CallParams {
 class CheckedCall {
  public:
   CheckedCall(ibcoll_team_t team, const CallParams& params);
-  // What the oracle knows beyond that; `params` describes it.
+  // `exact` is what the oracle knows beyond `params`, which describes it.
   CheckedCall(ibcoll_team_t team, const CallParams& params, oracle::CallParams exact);
   CheckedCall(const CheckedCall&) = delete;
   CheckedCall& operator=(const CheckedCall&) = delete;

@@ -13,7 +13,7 @@
 
 namespace ibcoll::multiprocess {
 
-// What a forked rank is handed: how to join, and which rank it is.
+// The data that a forked rank gets: how to join, and which rank it is.
 struct ForkedRank {
   int rank = 0;
   int size = 0;

@@ -36,7 +36,7 @@ class Mapped {
   void* start_;
 };
 
-// What only this process can read and write. Not mapped where the kernel has no such memory, or not so much.
+// Memory that only this process can read and write. Not mapped where the kernel has no such memory, or not so much.
 Mapped secret(size_t bytes) {
   const auto descriptor = static_cast<int>(::syscall(SYS_memfd_secret, 0U));
   if (descriptor >= 0 && ::ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) complain("ftruncate");

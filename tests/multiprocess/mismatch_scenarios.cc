@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kSeconds = 30;  // until all know, mostly none; a rank that never learns it waits 40 (IBCOLL_TIMEOUT)
 
-// What this rank calls on the team.
+// The calls of this rank on the team.
 using Body = std::function<ibcoll_status_t(ibcoll_team_t team)>;
 
 ibcoll_status_t start_and_wait(ibcoll_team_t team, const ibcoll_collective_args_t& args) {

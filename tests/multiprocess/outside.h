@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What ranks of one machine tell each other without ibcoll, which they wait outside of: in files.
+// The messages that ranks of one machine send each other without ibcoll, which they wait outside of: in files.
 #pragma once
 
 #include <string>

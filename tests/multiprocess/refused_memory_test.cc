@@ -24,7 +24,7 @@ bool whole_sweep() {
   return sweep && std::string(sweep) == "all";
 }
 
-// What one rank has to say of a round.
+// The outcome of a round on one rank.
 struct Outcome {
   int32_t status = IBCOLL_OK;  // of the call
   int32_t after = IBCOLL_OK;   // of a barrier after it

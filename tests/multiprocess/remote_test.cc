@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What only other machines show: ranks that die where no rank can watch their processes, hosts that fall silent,
-// children that hold a dead rank's sockets. Each node of a job is a machine of its own (machines.h).
+// The failures that only other machines show: ranks that die where no rank can watch their processes, hosts that fall
+// silent, children that hold a dead rank's sockets. Each node of a job is a machine of its own (machines.h).
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>

@@ -78,7 +78,7 @@ void be_a_rank(const std::string& role) {
   ::_exit(0);
 }
 
-// What the job prints.
+// Returns what the job prints.
 std::string run_job(const std::string& role, const std::string& nodes) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   const std::string launcher = std::filesystem::path(self).parent_path() / "ibcoll_run";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the programs of this folder share: one rank of a test job, and checks that count what is wrong.
+// The base that the programs of this folder share: one rank of a test job, and checks that count what is wrong.
 #pragma once
 
 #include <fmt/format.h>

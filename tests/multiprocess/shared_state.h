@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the forked ranks of a job and their test have in common: flags by which one makes the moment that another one
+// The state that the forked ranks of a job and their test share: flags by which one makes the moment that another one
 // waits for.
 #pragma once
 

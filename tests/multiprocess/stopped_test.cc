@@ -20,7 +20,7 @@
 namespace ibcoll::multiprocess {
 namespace {
 
-// Where rank 1 stops.
+// The place where rank 1 stops.
 enum class StopsAt {
   kBeforeItsCall,  // it is late
   kInACopy,        // the kernel copies for it into the other's memory, and lacks a page of what it copies

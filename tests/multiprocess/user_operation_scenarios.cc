@@ -176,7 +176,7 @@ void operation_for_elements(Rank& self) {
   expect_ok(ibcoll_op_free(op), "ibcoll_op_free");
 }
 
-// What an operation that calls ibcoll uses. It runs with ibcoll's lock held, so no call may wait for that.
+// The data of an operation that calls ibcoll. It runs with ibcoll's lock held, so no call may wait for that.
 struct Caller {
   Rank& self;
   ibcoll_team_t team = nullptr;

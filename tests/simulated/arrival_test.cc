@@ -134,7 +134,7 @@ bool applies_to(const Late& late) {
   return find_algorithm(late.collective, late.algorithm)->why_not(shape) == nullptr;
 }
 
-// What is left when the late rank comes: its own blocks, in both directions, and a few start-ups.
+// The time of what is left when the late rank comes: its own blocks, in both directions, and a few start-ups.
 Time time_of_own_blocks(const Late& late) {
   return 40'000 + static_cast<Time>(4 * late.nodes.size()) * (1'000 + late.bytes / 5);
 }

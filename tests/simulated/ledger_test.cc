@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What ibcoll_sim counts, and what it says of its model.
+// Tests what ibcoll_sim counts, and what it says of its model.
 #include "tools/ibcoll_sim/ledger.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What "Practical, linear-time, fully distributed algorithms for irregular gather and scatter" promises of its trees:
-// Lemma 3 (what each rank learns, by how many messages, in how many dependent steps) and theorem 1 (the time).
+// Tests what "Practical, linear-time, fully distributed algorithms for irregular gather and scatter" promises of its
+// trees: Lemma 3 (what each rank learns, by how many messages, in how many dependent steps) and theorem 1 (the time).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -146,7 +146,7 @@ const Algorithm* Scenario::choose_algorithm(const Shape& shape, ibcoll_collectiv
   return applicable[random_.below(applicable.size())];
 }
 
-// What the algorithm would choose, or any that it takes, small ones more often.
+// The parameter that the algorithm would choose, or any that it takes, small ones more often.
 uint64_t Scenario::choose_parameter(const Algorithm& algorithm, const Shape& shape) {
   const Parameter& parameter = algorithm.parameter;
   if (parameter.unit == Parameter::Unit::kNone) return 0;
@@ -275,7 +275,7 @@ SimJobParams random_job(sim::Random& random, int p, const Algorithm* algorithm) 
   job.limits.bytes_ahead = one_of<uint64_t>(random, {1, 5000, 1 << 19});
   job.reads = one_of<sim::Reads>(random, {sim::Reads::kAll, sim::Reads::kNone, sim::Reads::kSomePairs});
   job.window_area_bytes = one_of<uint64_t>(random, {64, 512, 4096, 65536});
-  // What the algorithm needs: other nodes, reads, a larger window.
+  // Provides what the algorithm needs: other nodes, reads, a larger window.
   constexpr uint64_t kMostArea = 1 << 22;
   while (algorithm && !applies(*algorithm, p, job)) {
     if (job.reads != sim::Reads::kAll) {

@@ -101,7 +101,7 @@ TEST(Trace, APutIsCompleteWhenItsSourceIsReusable) {
   EXPECT_GE(peers.at(1).sent_ns, peers.at(1).begun_ns + 5'000);
 }
 
-// What the plain form is blamed for: rank 0 serves rank 2, which has come, after rank 1, which has not.
+// The plain form is blamed for this: rank 0 serves rank 2, which has come, after rank 1, which has not.
 TEST(Trace, ShowsThatTheDirectFormWaits) {
   const Traced traced = run_traced("direct", IBCOLL_SCHEME_ZERO_COPY, 20'000, {0, kApart, 0});
   const std::map<int, TracedPeer> peers = peers_of(traced.rings[0]);
@@ -112,7 +112,7 @@ TEST(Trace, ShowsThatTheDirectFormWaits) {
 
 constexpr Time kSoon = 1'000;  // at 0 nothing is recorded
 
-// What rank `rank` has published and waited for in the node window, by the time of the job.
+// The times at which rank `rank` has published and waited in the node window, by the time of the job.
 struct InNode {
   int64_t published, from, until;
   int who;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #if defined(BINDING)
-// What mpi4py is: it calls an MPI for lines of Python.
+// A stand-in for mpi4py: it calls an MPI for lines of Python.
 ibcoll_status_t mpi_layer(ibcoll_team_t team);
 static ibcoll_context_t binding_context;
 

@@ -34,7 +34,7 @@ struct Memory {
   int* to() { return recv.data() + kOrigin; }
 };
 
-// What all ranks share, and this rank's own choices.
+// The choices that all ranks share, and this rank's own.
 struct Case {
   Case(std::mt19937 shared_chance, MPI_Comm communicator) : comm(communicator) {
     MPI_Comm_rank(comm, &rank);

@@ -9,8 +9,8 @@
 
 #include "tests/under_mpi/layouts.h"
 
-// Where the ints of an element lie, in the order of the type, and how far apart elements are: MPI does not pass this to
-// the operation.
+// The offsets of the ints of an element, in the order of the type, and how far apart elements are: MPI does not pass
+// this to the operation.
 struct IntOffsets {
   std::vector<int> of_ints;
   int step = kInts;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rank makes of the launcher's report that another one has ended.
+// Tests what a rank makes of the launcher's report that another one has ended.
 #include "runtime/context/ended_ranks.h"
 
 #include <optional>

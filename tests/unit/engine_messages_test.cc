@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a message of a peer is taken for: its arrival, and the message that belongs here if its size is the same.
+// Tests what a message of a peer is taken for: its arrival, and the message that belongs here if its size is the same.
 #include "tests/unit/engine_wire.h"
 
 namespace ibcoll {

@@ -73,7 +73,7 @@ class EngineOfANodeTest : public EngineTest {
     return barrier;
   }
 
-  // What somebody writes who has no business there: over all lines.
+  // Writes over all lines, as a stray writer does.
   void spoil(std::byte junk) {
     constexpr size_t kControl = 4096 / sizeof(Cacheline);
     std::memset(static_cast<void*>(memory_.data() + kControl), static_cast<int>(junk),

@@ -27,7 +27,7 @@ struct Letter {
   uint64_t put_done = 0;  // the token of a put whose source is reusable; of a failure: why the rank cannot be reached
 };
 
-// What all engines share: the time, and what is under way to each.
+// The state that all engines share: the time, and what is under way to each.
 struct Wire {
   explicit Wire(int ranks) : boxes(static_cast<size_t>(ranks)), dead(static_cast<size_t>(ranks), false) {}
   Time now = 1'000'000;

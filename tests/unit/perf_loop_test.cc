@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What comes before the timed calls, in both loops.
+// Tests what comes before the timed calls, in both loops.
 #include <gtest/gtest.h>
 
 #include <cstdint>

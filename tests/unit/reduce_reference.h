@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What reductions of each type give, computed by other means than the library's kernels: integers in 128 bits, short
-// floats by looking for the nearest of all values, extremes by sorting.
+// The results of reductions of each type, computed by other means than the library's kernels: integers in 128 bits,
+// short floats by looking for the nearest of all values, extremes by sorting.
 #pragma once
 
 #include <cstddef>

@@ -409,7 +409,7 @@ TEST(Select, ManyRanksDoNotReadFromOne) {
   EXPECT_STREQ(select(IBCOLL_BCAST, s, far, {}).value().algorithm->name, "shm");
 }
 
-// Where the bytes of the two ways of alltoall cost the same; steps are left out.
+// The size at which the bytes of the two ways of alltoall cost the same; steps are left out.
 TEST(CostModel, ReadsPayFromWhereTheyCostTheSame) {
   CostModel m;
   m.copy_us = 1e-4, m.read_us = 2, m.read_us_per_byte = 1.6e-4;

@@ -31,7 +31,7 @@ std::string choice(uint64_t longest, const char* algorithm) {
   return text + fmt::format(R"(,"algorithm":"{}","trials":33,"us":1.25}})", algorithm);
 }
 
-// What ibcoll_tune writes.
+// A file as ibcoll_tune writes it.
 std::string some_file() {
   std::string text = kHere.json().dump();
   text.pop_back();

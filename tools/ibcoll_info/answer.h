@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What ibcoll_info prints.
+// The answer that ibcoll_info prints.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace ibcoll::info {
 
-// What is asked.
+// The question that is asked.
 struct Options {
   bool version = false, settings = false, devices = false, algorithms = false, as_json = false;
   std::string collective;  // empty: all

@@ -61,7 +61,7 @@ void append(const std::string& name, const json& value, int indent, std::string&
   }
 }
 
-// What to call an entry of a list: its own name, where it has one.
+// The name of an entry of a list: its own name, where it has one.
 std::string entry_name(const json& entry, size_t index) {
   if (entry.is_object() && entry.contains("name") && entry["name"].is_string()) return entry["name"].get<std::string>();
   return std::to_string(index);

@@ -11,7 +11,7 @@ namespace ibcoll::mpi_command {
 enum class Mpi { kUnknown, kOpenMpi, kMpich };
 const char* name_of(Mpi mpi);
 
-// What starts the ranks. kNone: the first word is the program itself. kSlurm and kOther belong to no MPI.
+// The program that starts the ranks. kNone: the first word is the program itself. kSlurm and kOther belong to no MPI.
 enum class Launcher { kNone, kOpenMpi, kHydra, kSlurm, kOther };
 
 struct Found {

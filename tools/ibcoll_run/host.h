@@ -20,7 +20,7 @@ struct RankProgram {
   std::string folder;                    // working directory; "": the host's
 };
 
-// What ranks are bound to.
+// The cores that ranks are bound to.
 struct Binding {
   enum class To { kAuto, kNone, kCore, kNuma };  // kAuto: cores, where the ranks fill the machine
   To to = To::kAuto;
@@ -36,7 +36,7 @@ struct Terminal {
   int columns = 80;
 };
 
-// What a host needs to start its ranks.
+// The data that a host needs to start its ranks.
 struct HostJob {
   std::string host;
   std::vector<int> ranks;          // on this host, ascending
@@ -62,7 +62,7 @@ struct RankExit {
 
 class Host;
 
-// What a host reports. Order for one rank: started, output and exited in any order, output with no bytes (the end).
+// The reports of a host. Order for one rank: started, output and exited in any order, output with no bytes (the end).
 class HostEvents {
  public:
   virtual ~HostEvents() = default;

@@ -12,7 +12,7 @@ namespace ibcoll::run {
 // Whether a host of this name needs no remote shell.
 bool is_this_machine(const std::string& host);
 
-// Where the ranks of the job run: on the hosts of the options, of the batch system (and says so), or on this machine.
+// Places the ranks of the job: on the hosts of the options, of the batch system (and says so), or on this machine.
 // INVALID_ARGUMENT: options, host file or allocation.
 Result<std::vector<HostRanks>> place_job(const Options& options);
 

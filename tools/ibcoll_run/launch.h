@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the ranks of a job meet, and what runs them.
+// The place where the ranks of a job meet, and the runner of the ranks.
 #pragma once
 
 #include <memory>

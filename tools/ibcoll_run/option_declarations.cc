@@ -14,7 +14,7 @@ const CLI::Validator not_blank(
     },
     "");
 
-// What IBCOLL_NET may be.
+// The values that IBCOLL_NET may have.
 std::vector<std::string> networks() {
   std::vector<std::string> names = {"auto"};
   for (const NetworkModule& module : kNetworkModules) names.emplace_back(module.name);

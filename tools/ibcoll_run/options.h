@@ -39,7 +39,7 @@ struct Options {
   bool agent = false;
   std::vector<ProgramOptions> programs;
 
-  // What -n says, of all programs together; none: it is not there.
+  // The ranks that -n gives, of all programs together; none: no -n is there.
   std::optional<int> ranks() const;
 };
 
@@ -52,7 +52,7 @@ struct ParsedOptions {
 };
 ParsedOptions parse_options(int argc, const char* const* argv);
 
-// What --timeout takes: a number above 0 and finite.
+// Parses the value of --timeout: a number above 0 and finite.
 Result<double> parse_seconds(std::string_view text);
 
 // -x NAME[=VALUE] as NAME=VALUE; a NAME alone takes its value from the environment (INVALID_ARGUMENT: not set).

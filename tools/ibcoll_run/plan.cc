@@ -13,7 +13,7 @@
 namespace ibcoll::run {
 namespace {
 
-// What a remote host does not have: it knows nothing of the shell the job is started from.
+// The settings that a remote host does not have: it knows nothing of the shell the job is started from.
 std::vector<std::string> settings_of_this_process() {
   std::vector<std::string> settings;
   for (char** entry = environ; *entry != nullptr; ++entry) {

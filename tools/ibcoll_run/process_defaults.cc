@@ -12,8 +12,8 @@
 namespace ibcoll::run {
 namespace {
 
-// What the caller ignores, as nohup(1) does, the job does not hear either. A signal that is blocked would be queued all
-// the same.
+// The job does not receive the signals that its caller ignores, as nohup(1) does. A signal that is blocked would be
+// queued all the same.
 sigset_t handled_signals() {
   sigset_t set;
   sigemptyset(&set);

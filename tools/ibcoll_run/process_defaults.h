@@ -9,7 +9,7 @@
 
 namespace ibcoll::run {
 
-// What the launcher changes about its own process, and how a child gets it back as the launcher found it.
+// The changes of the launcher to its own process, and how a child gets it back as the launcher found it.
 struct ProcessDefaults {
   sigset_t signals;
   rlimit files;

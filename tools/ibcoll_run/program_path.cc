@@ -50,7 +50,7 @@ std::string machine_name(unsigned machine) {
   }
 }
 
-// What the kernel takes for no program: one of another machine, or of another system.
+// Describes a file that the kernel takes for no program: one of another machine, or of another system.
 std::string what_it_is(const std::string& path) {
   const FileBeginning begin = beginning_of(path);
   if (!begin.is_elf()) return "it is neither a program for Linux nor a script";

@@ -28,7 +28,7 @@ struct FileBeginning {
 };
 FileBeginning beginning_of(const std::string& path) noexcept;
 
-// What to say when execve(2) of `path` failed with `reason`.
+// The answer when execve(2) of `path` failed with `reason`.
 ProgramPath cannot_execute(const std::string& path, int reason);
 
 }  // namespace ibcoll::run

@@ -8,8 +8,8 @@
 
 namespace ibcoll::run {
 
-// What a rank writes to, and where this process reads it: a pipe, or a terminal of which the rank's end is as raw as
-// one. Programs write each line at once to a terminal, and to a pipe only what fills a buffer.
+// The end that a rank writes to, and the end that this process reads: a pipe, or a terminal of which the rank's end is
+// as raw as one. Programs write each line at once to a terminal, and to a pipe only what fills a buffer.
 struct OutputEnds {
   UniqueFd read_end;  // non-blocking
   UniqueFd write_end;

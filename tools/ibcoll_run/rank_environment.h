@@ -8,7 +8,7 @@
 
 namespace ibcoll::run {
 
-// Where a rank finds the job secret.
+// The place where a rank finds the job secret.
 struct SecretLocation {
   int descriptor = -1;
   std::string file;

@@ -71,7 +71,7 @@ struct ChildWords {
   report(settings, start, ExecFailure::kExecute);
 }
 
-// What to try where pidfd_open() fails.
+// The advice what to try where pidfd_open() fails.
 const char* advice_for(int reason) {
   switch (reason) {
     case EMFILE:

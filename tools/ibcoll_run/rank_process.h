@@ -28,21 +28,21 @@ struct RankProcess {
   // How it ended; to be asked once `descriptor` is readable. Nothing yet while a debugger that is attached to it has
   // not seen its end. Leaves the zombie.
   std::optional<RankExit> exit_status() const;
-  // What is left of the process group.
+  // Kills what is left of the process group.
   void kill() const;
   // Reaps the process, after kill(). One that cannot be killed (another user's, or one in an uninterruptible call)
   // is waited for until the deadline; false: it may still run.
   bool reap(std::chrono::steady_clock::time_point deadline);
 };
 
-// What a child could not do, as it comes through SpawnSettings::failures.
+// The step that a child could not do, as it comes through SpawnSettings::failures.
 struct ExecFailure {
   int rank;
   int reason;  // errno
   enum What { kExecute, kEnterFolder } what;
 };
 
-// What all ranks of a host have in common.
+// The settings that all ranks of a host have in common.
 struct SpawnSettings {
   const ProcessDefaults* defaults;
   const CoreBinding* binding;

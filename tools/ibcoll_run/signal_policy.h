@@ -6,7 +6,7 @@
 
 namespace ibcoll::run {
 
-// What the launcher does with a signal it gets.
+// Decides what the launcher does with a signal it gets.
 class SignalPolicy {
  public:
   using Clock = std::chrono::steady_clock;

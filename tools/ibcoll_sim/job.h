@@ -33,7 +33,7 @@ struct SimJobParams {
   uint64_t most_passes = 10'000'000;  // of the whole run: ends ranks that are busy for ever
 };
 
-// What one rank does next: start a request.
+// The next step of one rank: to start a request.
 struct SimStep {
   Request* request = nullptr;
   Time delay_ns = 0;      // since the step before was started, or completed

@@ -16,7 +16,7 @@ SimJobParams job_params(const Options& options, std::span<std::byte> nothing);
 CostModel cost_model(const Options& options);
 // The call with blocks of `bytes` bytes, or distributed around them.
 oracle::CallParams call_params(const Options& options, uint64_t bytes);
-// What selection knows of every call on the team of all ranks.
+// The facts that selection knows about every call on the team of all ranks.
 Shape team_shape(const Options& options);
 
 }  // namespace ibcoll::simulator

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What single words of ibcoll_sim's command line mean. All throw CLI::ValidationError, which names the option.
+// Parsers of single words of ibcoll_sim's command line. All throw CLI::ValidationError, which names the option.
 #pragma once
 
 #include <cstdint>

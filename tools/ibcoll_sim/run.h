@@ -20,7 +20,7 @@ class Run {
 
   // Until all ranks have ended.
   Status run();
-  // What it took.
+  // Fills in what the run took.
   void fill(Row& row) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What ibcoll_trace prints and writes.
+// The output that ibcoll_trace prints and writes.
 #pragma once
 
 #include <string>

@@ -21,7 +21,7 @@ constexpr size_t kMostBars = 100'000, kMostMessages = 200'000;
 // The calls whose ranks arrived furthest apart, in the order in which they were made: at most kMostBars bars (a rank of
 // a call each), with kMostMessages messages.
 std::vector<PageCall> page_calls(const TracedJob& job);
-// What page_calls() left out, and how to see it; "": nothing.
+// Says what page_calls() left out, and how to see it; "": nothing.
 std::string left_out(const TracedJob& job, const std::vector<PageCall>& shown);
 // As one JSON text that may stand in a script.
 void write_calls(const TracedJob& job, const std::vector<PageCall>& shown, OutputFile& page);

@@ -48,7 +48,7 @@ std::string function_in(Dwarf_Die* unit, Dwarf_Addr address) {
   return "";
 }
 
-// Where there is no debug information.
+// Adds the symbol where there is no debug information.
 void add_symbol(Dwfl_Module* module, Dwarf_Addr address, SourceLine& line) {
   GElf_Off distance = 0;
   GElf_Sym ignored;

@@ -28,8 +28,8 @@ struct InNode {
   bool empty() const { return published_ns == Served::kNever && waited_for < 0; }
 };
 
-// Where the program called. After find_sources(), `text` is "exchange sum.c:12", without debug information "main+0x33
-// in sum", without symbols "sum+0x11f3".
+// The place where the program called. After find_sources(), `text` is "exchange sum.c:12", without debug information
+// "main+0x33 in sum", without symbols "sum+0x11f3".
 struct Site {
   std::string module;    // path of the program or shared library; "": unknown
   std::string build_id;  // of the module
@@ -69,7 +69,7 @@ struct RankTrace {
   std::vector<Record> records;
 };
 
-// What one rank did in a call.
+// The actions of one rank in a call.
 struct Part {
   int rank = 0;
   int64_t arrival_ns = 0;  // on the clock of rank 0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a tool writes: a file, or standard output.
+// The output of a tool: a file, or standard output.
 #pragma once
 
 #include <cstdio>

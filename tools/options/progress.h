@@ -19,7 +19,7 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
   ~ProgressLine();
 
-  // What to show from now on; nothing in the first second of the run.
+  // Sets the text to show from now on; nothing in the first second of the run.
   void show(std::string text);
   // Takes the line off the terminal, for others to write there.
   void clear();

@@ -67,7 +67,7 @@ ibcoll_collective_args_t CallCase::args() const {
 
 // ---------------------------------------------------------------- content
 
-// What `source` sends `destination`; 0 where all get the same.
+// Writes what `source` sends `destination`, which is 0 where all get the same.
 void CallCase::write(std::byte* to, int source, int destination, uint64_t bytes, uint64_t round) const {
   if (layout_.row().send.extent != Extent::kBlocks) destination = 0;
   const uint64_t key = key_of(params().seed, source, destination, round);
@@ -77,7 +77,7 @@ void CallCase::write(std::byte* to, int source, int destination, uint64_t bytes,
     store(to + i * width, params().type, width, operand(key, i, params().type, params().op));
 }
 
-// What this rank gets: part by part, the operands of all ranks that take part.
+// Writes what this rank gets: part by part, the operands of all ranks that take part.
 void CallCase::write_reduced(std::byte* to, uint64_t bytes, uint64_t round) const {
   const Collective& row = layout_.row();
   const int sources =

@@ -14,7 +14,7 @@
 
 namespace ibcoll::oracle {
 
-// What is wrong in the buffers of a rank.
+// The errors in the buffers of a rank.
 struct Damage {
   uint64_t bytes = 0;
   std::string text;  // about the first of them; empty: nothing is wrong
@@ -45,7 +45,7 @@ class CallCase {
   std::string check(uint64_t round) const { return damage(round).text; }
   // Block `index` of the receive buffer has arrived.
   bool has_block(int index, uint64_t round) const;
-  // What a caller may do after completion: both buffers get other content, which stays if nothing is written late.
+  // Does what a caller may do after completion: both buffers get other content, which stays if nothing is written late.
   void scribble();
   std::string check_scribbled() const;
   // After a failed run: nothing around the blocks has changed.

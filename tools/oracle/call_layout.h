@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the blocks of a collective lie in the buffers of one rank, and the arguments that say so: from the collective's
-// row in base/catalog.h.
+// The layout of the blocks of a collective in the buffers of one rank, and the arguments that say so: from the
+// collective's row in base/catalog.h.
 #pragma once
 
 #include <cstddef>

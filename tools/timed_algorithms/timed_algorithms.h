@@ -16,7 +16,7 @@ namespace ibcoll {
 // Throws std::runtime_error with the text of ibcoll_last_error().
 void expect_ok(ibcoll_status_t status, const char* call);
 
-// What ibcoll says of a call.
+// The answer of ibcoll about a call.
 struct Decision {
   std::string algorithm;                // that it takes
   std::vector<std::string> candidates;  // that apply, with their parameters

@@ -8,7 +8,7 @@
 
 namespace apps {
 
-// What went wrong, for the user; empty: nothing.
+// The text of an error, for the user; empty: none.
 using Error = std::string;
 
 enum class Operation { kSum, kMin, kMax };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What each application prints at its end: time in collectives and in total, and how unevenly ranks arrived.
+// The report that each application prints at its end: time in collectives and in total, and how unevenly ranks arrived.
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@ constexpr uint64_t kKeyBytes = sizeof(uint32_t);
 // A single read or write moves at most 0x7ffff000 bytes.
 constexpr uint64_t kLargestTransfer = uint64_t{1} << 30;
 
-// What the signal handler removes: a fixed array, as a handler may not touch a std::string.
+// The path of the file that the signal handler removes: a fixed array, as a handler may not touch a std::string.
 std::array<char, PATH_MAX> removed_on_signal{};
 
 extern "C" void remove_and_die(int signal) {

@@ -33,7 +33,7 @@ void parts(const Comm& c, const Args& a, const CirculantRound& round, Way way, V
   }
 }
 
-// What goes out or comes in in a round: in its place, if that is one part, else packed.
+// The message that goes out or comes in in a round: in its place, if that is one part, else packed.
 Bytes message(const Comm& c, const Args& a, const CirculantRound& round, Way way, std::byte* packed) {
   Bytes only;
   uint64_t bytes = 0;

@@ -24,7 +24,7 @@ struct LeaderPiece {
   std::byte* landing;  // for the operands of this leader's segment
 };
 
-// What one leader does with pieces.
+// The steps of one leader with pieces.
 class Between {
  public:
   Between(Comm& leaders, Reduction reduction) : leaders_(leaders), reduction_(reduction) {}
@@ -35,7 +35,7 @@ class Between {
   void scatter(const LeaderPiece& piece) const {
     for (int i = 1; i < leaders_.size(); ++i) leaders_.put(leaders_.peer(i), segment(piece, leaders_.peer(i)));
   }
-  // What has landed.
+  // Combines what has landed.
   void combine(const LeaderPiece& piece) const {
     const Bytes own = segment(piece, leaders_.rank());
     for (int i = 1; i < leaders_.size() && !own.empty(); ++i)
@@ -54,7 +54,7 @@ class Between {
   }
 
  private:
-  // Where the operand of peer(-i) lands.
+  // The memory where the operand of peer(-i) lands.
   Bytes operand(const LeaderPiece& piece, int i) const {
     const uint64_t own = segment(piece, leaders_.rank()).size();
     return {piece.landing + own * static_cast<uint64_t>(i - 1), own};

@@ -23,7 +23,7 @@ class Operands {
         tree_(
             {reinterpret_cast<uint8_t*>(work + own.size() * static_cast<uint64_t>(p_ - 1)), static_cast<size_t>(p_)}) {}
 
-  // Where that of the rank is, or lands.
+  // The memory where the rank's operand is, or lands.
   Bytes of(int rank) const noexcept {
     if (rank == here_) return own_;
     return {work_ + own_.size() * static_cast<uint64_t>((rank - self_ + p_) % p_ - 1), own_.size()};

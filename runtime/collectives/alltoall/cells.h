@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the rows of NodeLanes hold in alltoall(v).
+// The content of the rows of NodeLanes in alltoall(v).
 #pragma once
 
 #include <algorithm>

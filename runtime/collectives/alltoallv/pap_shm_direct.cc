@@ -32,7 +32,7 @@ uint64_t longest_cell(uint64_t area_bytes, int nodes, int fewest_local, int most
 
 uint64_t table_bytes(int p) { return 2 * sizeof(Size) * static_cast<uint64_t>(p); }
 
-// What the ranks of the node send and receive, long blocks left out, and how that lies in the rows.
+// The blocks that the ranks of the node send and receive, but for long ones, and their layout in the rows.
 struct Node {
   const Placement& nodes;
   int here, p;
@@ -107,7 +107,7 @@ bool take_blocks(Comm& c, const Args& a, const Node& n, int node, const std::byt
   return true;
 }
 
-// What each rank of the node sends and receives.
+// Shares the sizes that each rank of the node sends and receives.
 Task share_sizes(Comm& c, const Args* a, const Node* n, Size* tables) {
   const uint64_t bytes = table_bytes(c.size());
   const auto p = static_cast<size_t>(c.size());

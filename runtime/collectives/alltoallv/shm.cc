@@ -37,7 +37,7 @@ struct Rest {
 uint64_t table_bytes(int p) { return sizeof(Entry) * static_cast<uint64_t>(p); }
 bool table_in_line(int p) { return sizeof(Rest) + table_bytes(p) <= NodeWindow::kInlineBytes; }
 
-// What a rank publishes in this step.
+// The memory that a rank publishes in this step.
 struct Published {
   Published(NodeWindow& w, int rank)
       : line(w.area(rank, 0)),
@@ -49,7 +49,7 @@ struct Published {
   std::byte* table;
 };
 
-// Where the next block goes in a line or an area.
+// The room for the next block in a line or an area.
 struct Room {
   bool fits(uint64_t bytes) const { return used <= end && bytes <= end - used; }
   uint64_t take(NodeWindow& w, ConstBytes block, int reader) {

@@ -191,7 +191,7 @@ uint64_t radix_of(int p, int count) {
   return radix;
 }
 
-// Of radixes with equally many digits the smallest is the cheapest.
+// The smallest of the radixes with equally many digits is the cheapest.
 uint64_t choose(const Shape& s, const CostModel& m) {
   Shape with = s;
   with.parameter = 2;

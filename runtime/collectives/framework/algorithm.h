@@ -16,7 +16,7 @@
 
 namespace ibcoll {
 
-// What selection knows of a call: only what is the same on all ranks of the team.
+// The facts that selection knows about a call: only what is the same on all ranks of the team.
 struct Shape {
   int p = 1;
   int nodes = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an algorithm is called with: checked, in the words of the papers. p blocks in rank order; sizes in bytes.
+// The arguments of an algorithm: checked, in the words of the papers. p blocks in rank order; sizes in bytes.
 #pragma once
 
 #include <algorithm>

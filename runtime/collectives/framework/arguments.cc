@@ -76,7 +76,7 @@ class Check {
            operations_of(given_.type));
   }
 
-  // What the two buffers hold. Irregular sizes are looked at in blocks().
+  // Sets the sizes of the two buffers. Irregular sizes are looked at in blocks().
   void sizes() {
     args_.bytes = given_.bytes;
     if (row_->reduces() && !row_->irregular()) {

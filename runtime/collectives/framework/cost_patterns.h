@@ -34,7 +34,7 @@ struct TreeShape {
   double messages;  // in all
 };
 
-// What the busiest rank, or core, has to do for messages of `bytes` bytes, each in `pieces` pieces.
+// The work of the busiest rank, or core, for messages of `bytes` bytes, each in `pieces` pieces.
 inline double rank_work_us(const TreeShape& t, const CostModel& m, double bytes, double pieces = 1) {
   return t.fanout * (pieces * 2 * m.cpu_us + m.lone_beta_us() * bytes);
 }

@@ -105,8 +105,8 @@ class NodeLanes {
   static uint64_t head_bytes(int rows) noexcept { return padded(sizeof(int32_t) * static_cast<uint64_t>(rows)); }
   uint64_t beside_bytes() const noexcept { return bytes_ - head_ - static_cast<uint64_t>(rows_) * row_bytes_; }
 
-  // Each local rank of a node of L ranks has one of any L consecutive positions. The positions of the node's own ranks are
-  // consecutive, so one of the rows of each is its own.
+  // Each local rank of a node of L ranks has one of any L consecutive positions. The positions of the node's own ranks
+  // are consecutive, so one of the rows of each is its own.
   int hosted(int local) const noexcept { return rows_of(nodes_.size() - local, window_.size()) - 1; }
   int own_row_of(int local) const noexcept { return rows_of(nodes_.first_of(here_) - local, window_.size()); }
   int sender(int local, int row) const noexcept {

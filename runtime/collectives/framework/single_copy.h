@@ -18,7 +18,7 @@ inline void publish_address(Comm& c, ConstBytes memory) noexcept {
   std::memcpy(c.node().area(c.node().rank(), kAddressBytes), &address, sizeof address);
 }
 
-// What the local rank has published in the current step.
+// The address that the local rank has published in the current step.
 inline uint64_t published_address(NodeWindow& w, int local) noexcept {
   uint64_t address = 0;
   std::memcpy(&address, w.area(local, kAddressBytes), sizeof address);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What gather(v) and scatter(v) cost, by tree or straight.
+// The costs of gather(v) and scatter(v), by tree or straight.
 #pragma once
 
 #include <cmath>

@@ -25,7 +25,7 @@ class NodeCells {
 
   uint64_t size(int local) const noexcept { return *size_at(local); }
   void write_size(int local, uint64_t bytes) noexcept { *size_at(local) = bytes; }
-  // Where a block of this size is, from or for a local rank.
+  // The memory of a block of this size, from or for a local rank.
   std::byte* block(int local, uint64_t bytes) const noexcept {
     return bytes <= kBeside ? window_.area(local, kLine) + sizeof(uint64_t)
                             : window_.own_area(local, std::max(bytes, kBeyond));

@@ -69,7 +69,7 @@ class NodeStage {
 
   // ---- gather(v)
 
-  // What the window does not take: long blocks go straight to the root, which has its own block already.
+  // Moves what the window does not take: long blocks go straight to the root, which has its own block already.
   void move_long(const Args& a, ConstBytes own) noexcept {
     if (comm_.rank() != root_) {
       if (own.size() > longest()) comm_.put(root_, own);
@@ -127,7 +127,7 @@ class NodeStage {
       from += here;
     }
   }
-  // What the gateway writes for others, for step_bytes(): the longest block. `size_of`: of a local rank.
+  // The longest block that the gateway writes for others, for step_bytes(). `size_of`: of a local rank.
   template <typename SizeOf>
   uint64_t longest_written(SizeOf size_of) const {
     uint64_t longest = 0;

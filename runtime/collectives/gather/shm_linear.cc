@@ -9,7 +9,7 @@
 
 namespace ibcoll::gather::shm_linear {
 
-// What comes from another node. A coroutine of g++ 12 holds no type of an unnamed namespace.
+// The blocks that come from another node. A coroutine of g++ 12 holds no type of an unnamed namespace.
 struct FromNode {
   uint64_t* sizes = nullptr;     // of the blocks of its ranks
   bool open = false;             // the blocks are announced

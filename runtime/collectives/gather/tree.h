@@ -35,8 +35,8 @@ struct Cube {
 // With it a wrong size of any block changes a sum over many blocks.
 inline uint64_t weight_of(int rank) { return scramble((static_cast<uint64_t>(rank) + 1) * kGoldenRatio) | 1; }
 
-// What one unit knows of a cube: the content of every message of the construction. By the last two fields the root
-// compares the sizes with its own list.
+// The data that one unit knows about a cube: the content of every message of the construction. By the last two fields
+// the root compares the sizes with its own list.
 struct CubeData {
   uint64_t gather_bytes = 0;  // what the gather root receives: the gather time, without start-ups
   uint64_t root_bytes = 0;    // what the gather root has itself

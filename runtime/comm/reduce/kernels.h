@@ -29,7 +29,7 @@ struct KernelSet {
 std::span<const KernelSet> kernel_sets() noexcept;  // of this architecture; the best one last
 const KernelSet& chosen_kernels() noexcept;         // the last one that this processor runs
 
-// What the sets do not have.
+// The kernels that the sets do not have.
 extern const KernelTable kScalarKernels;
 
 // From the chosen set, or a scalar one; nullptr when the operation is not defined for the type. Of IBCOLL_OPAQUE: it

@@ -20,7 +20,7 @@ template <typename Real>
 struct Complex {
   Real re, im;
 };
-// What MINLOC and MAXLOC work on. The layout is C's, padding included, as MPI asks for (MPI 4.0, section 6.9.4).
+// The elements of MINLOC and MAXLOC. The layout is C's, padding included, as MPI asks for (MPI 4.0, section 6.9.4).
 template <typename Value>
 struct Pair {
   Value value;

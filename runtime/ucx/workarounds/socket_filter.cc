@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where a rank listens and from where it connects: the ranks exchange that, and the kernel filters connections by it
+// The ranks exchange where each rank listens and from where it connects, and the kernel filters connections by it
 // (versions.h: kStrangers; every known version of UCX).
 #include <fcntl.h>
 #include <netinet/in.h>

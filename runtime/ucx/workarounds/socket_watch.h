@@ -46,7 +46,7 @@ class SocketWatch {
   // UCX's listeners: they were not there `before`, and UCX's address names their ports. From then on no connection is
   // accepted.
   void find_listeners(const std::vector<uint64_t>& before, std::span<const std::byte> ucx_address);
-  // Where this rank listens and from which port it connects, for the other ranks. Begins with its length.
+  // Where this rank listens and from which port it connects: bytes for the other ranks, which begin with their length.
   std::vector<std::byte> own_addresses() const;
   static size_t bytes_of(std::span<const std::byte> serialized);  // 0: not the result of own_addresses()
   void set_addresses_of(int rank, std::span<const std::byte> serialized);

@@ -44,7 +44,7 @@ struct BlockArrays {
   }
 
  private:
-  // What of a type decides where blocks lie.
+  // The properties of a type that decide where blocks lie.
   struct Layout {
     int64_t size = 0, extent = 0, true_lb = 0;
     bool one_run = false;

@@ -65,7 +65,7 @@ class Builder {
   // Operand and result, of `in` and `out` elements.
   void operands(const Operation& operation, const Type& type, int64_t in, int64_t out, bool receives);
 
-  // Where this rank sends itself another number of bytes than it offers; see builder_own.cc.
+  // For calls in which this rank sends itself another number of bytes than it offers; see builder_own.cc.
   void move(Elements sent, Elements offered);
   Reason build_around_own_block();
   void leave_out_own_block();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What core knows of a communicator. A route makes one for each communicator, and destroys it with the communicator.
+// Core's data about a communicator. A route makes one for each communicator, and destroys it with the communicator.
 #pragma once
 
 #include <ibcoll.h>

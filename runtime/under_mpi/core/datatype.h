@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What core knows of a datatype: how long it is packed, whether it must be packed at all, and which element of ibcoll's
-// reductions it is.
+// The data that core keeps about a datatype: how long it is packed, whether it must be packed at all, and which element
+// of ibcoll's reductions it is.
 #pragma once
 
 #include <ibcoll.h>

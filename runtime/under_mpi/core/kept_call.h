@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a nonblocking or persistent call keeps of the program's arguments.
+// The copy of the program's arguments that a nonblocking or persistent call keeps.
 #pragma once
 
 #include <mpi.h>

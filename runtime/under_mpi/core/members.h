@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a team is made of: its members, and an id that no other team of any member ever had.
+// The identity of a team: its members, and an id that no other team of any member ever had.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace ibcoll::under_mpi {
 // Ranks of the members in MPI_COMM_WORLD. False: a member is not in it.
 bool ranks_in_world(const Communicator& comm, std::vector<int>* ranks);
 
-// What this rank proposes as the id of a new team. The members take the greatest proposal: it is above every id that
+// Proposes an id for a new team. The members take the greatest proposal: it is above every id that
 // one of them has seen, and no rank makes the same proposal twice, nor two ranks the same.
 int64_t propose_team_id() noexcept;
 void saw_team_id(int64_t id) noexcept;

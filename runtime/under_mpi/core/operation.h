@@ -12,7 +12,7 @@
 
 namespace ibcoll::under_mpi {
 
-// What an operation of the program runs with: op_call of ibcoll's arguments. It lives until the collective is complete.
+// The data of an operation of the program: op_call of ibcoll's arguments. It lives until the collective is complete.
 struct OperationCall {
   MPI_Op op = MPI_OP_NULL;
   const Type* type = nullptr;

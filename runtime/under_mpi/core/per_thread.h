@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a thread keeps from one call to the next.
+// The data that a thread keeps from one call to the next.
 #pragma once
 
 #include <pthread.h>

@@ -39,7 +39,7 @@ class HostRequest {
   Reason make_persistent();
   ibcoll_status_t start_again();
   void count() const noexcept;
-  // What has become of it, without progress. True: it is complete, and complete() may be called.
+  // Looks at the request, without progress. True: it is complete, and complete() may be called.
   bool look() noexcept;
   void complete() noexcept;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What core needs of its host in an MPI: the component of Open MPI, or the interposition library.
+// The interface through which core uses its host in an MPI: the component of Open MPI, or the interposition library.
 // Core itself calls PMPI_ functions that are local (types, groups, packing); whatever communicates goes through here.
 #pragma once
 

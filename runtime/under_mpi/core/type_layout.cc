@@ -7,7 +7,7 @@ namespace ibcoll::under_mpi {
 
 namespace {
 
-// What a type was made from.
+// The contents that a type was made from.
 struct Contents {
   int combiner = MPI_COMBINER_NAMED;
   std::vector<int64_t> numbers;     // integers, then addresses; or, for large counts, these

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What core asks of Open MPI.
+// The route by which core uses Open MPI.
 #pragma once
 
 namespace ibcoll::open_mpi {

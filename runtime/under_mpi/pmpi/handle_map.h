@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What this library knows of requests, by their handles, and tags for them.
+// The data that this library keeps about requests, by their handles, and tags for them.
 #pragma once
 
 #include <mpi.h>

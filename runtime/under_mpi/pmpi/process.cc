@@ -30,7 +30,7 @@ int communicator_key = MPI_KEYVAL_INVALID;
 // A request that is never complete: to look at it advances the MPI, and costs nothing else.
 MPI_Request endless = MPI_REQUEST_NULL;
 
-// What this thread used last, while no communicator has ended since.
+// The communicator that this thread used last, while no communicator has ended since.
 std::atomic<uint64_t> ended_communicators{0};
 struct Last {
   MPI_Comm handle = MPI_COMM_NULL;

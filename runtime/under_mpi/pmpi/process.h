@@ -19,7 +19,7 @@ void drop(Communicator& comm) noexcept;
 // For its error handler; MPI_COMM_WORLD when the program has freed it.
 MPI_Comm handle_of(const Communicator& comm) noexcept;
 
-// What core knows of the communicator. NULL: MPI is not running, or there is no such communicator.
+// Core's data about the communicator. NULL: MPI is not running, or there is no such communicator.
 Communicator* communicator_of(MPI_Comm comm);
 
 }  // namespace ibcoll::under_mpi
