@@ -75,7 +75,7 @@ FAULTS = [
     Fault("plan_with_the_counts_of_before", "runtime/engine/request.cc",
           "  if (args_.recv.counts || args_.send.counts) hold_counts();\n", "",
           API, "Api.test_once_3x1"),
-    Fault("ends_with_requests", "runtime/context/calls.cc",
+    Fault("ends_with_requests", "runtime/context/teams.cc",
           "if (team->requests() > own)", "if (team->requests() > own + 1)",
           UNIT, API_UNIT),
     Fault("plan_whatever_the_type", "runtime/context/plans.cc",
