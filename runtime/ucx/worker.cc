@@ -22,22 +22,25 @@ struct Option {
   const char* value;
 };
 
-// UCX checks for dead peers every second. The caches of RDMA devices would have it hook the C library (memory_hooks.h),
-// also in jobs that do not use these. Options of a transport that is not used are reported by UCX as invalid, and so
-// are those of other versions, hence WARN_INVALID_CONFIG.
+// UCX checks for dead peers every second. Options of a transport that is not used are reported by UCX as invalid, and so
+// are those of other versions. WARN_INVALID_CONFIG does not turn that off in all versions.
 constexpr Option kOptions[] = {
     {"WARN_INVALID_CONFIG", "UCX_WARN_INVALID_CONFIG", "n"},
     {"KEEPALIVE_INTERVAL", "UCX_KEEPALIVE_INTERVAL", "1s"},
-    {"REG_METHODS", "UCX_IB_REG_METHODS", "direct"},
 };
-// connect() must not block. (SYN_CNT is not set: UCX 1.13 writes it over another field.) Since 1.18 UCX binds a socket
-// to the interface's address before it connects, and ibcoll could bind it to no port (socket_watch.h).
+// The caches of RDMA devices would have UCX hook the C library (memory_hooks.h), also in jobs that do not use them. In a
+// host, where UCX's log level is the host's, that is prevented only where such devices are used.
+constexpr Option kRdmaOptions[] = {{"REG_METHODS", "UCX_IB_REG_METHODS", "direct"}};
+// connect() must not block. (SYN_CNT is not set: UCX 1.13 writes it over another field.)
 constexpr Option kTcpOptions[] = {
     {"CONN_NB", "UCX_TCP_CONN_NB", "y"},
     {"MAX_NUM_EPS", "UCX_TCP_MAX_NUM_EPS", "inf"},
     {"RX_BUFS_GROW", "UCX_TCP_RX_BUFS_GROW", "4"},
-    {"EP_BIND_SRC_ADDR", "UCX_TCP_EP_BIND_SRC_ADDR", "n"},
 };
+// Since this version UCX binds a socket to the interface's address before it connects, and ibcoll could bind it to no
+// port (socket_watch.h).
+constexpr Version kBindsSockets{1, 18};
+constexpr Option kBindOptions[] = {{"EP_BIND_SRC_ADDR", "UCX_TCP_EP_BIND_SRC_ADDR", "n"}};
 // Without MM_ERROR_HANDLING a dead peer is never noticed; 512 receive buffers at once would be 4 MB per rank.
 constexpr Option kSharedMemoryOptions[] = {
     {"MM_ERROR_HANDLING", "UCX_MM_ERROR_HANDLING", "y"},
@@ -119,7 +122,7 @@ Result<std::unique_ptr<Worker>> Worker::open(const NetworkParams& params, const 
   }
   std::unique_ptr<Worker> worker(new Worker);
   if (!alone) worker->high_.emplace();
-  Status status = worker->open_context(params.size, plan, peer_timeout);
+  Status status = worker->open_context(params, plan, peer_timeout);
   if (status.ok()) status = worker->open_worker();
   if (status.ok()) {
     if (alone) quieten("fatal");  // a peer that dies is an event to ibcoll, and an error to UCX
@@ -129,7 +132,8 @@ Result<std::unique_ptr<Worker>> Worker::open(const NetworkParams& params, const 
                params.rank, status.text(), plan.tls, plan.net_devices.empty() ? "all" : plan.net_devices);
 }
 
-Status Worker::open_context(int size, const DevicePlan& plan, double peer_timeout) {
+Status Worker::open_context(const NetworkParams& job, const DevicePlan& plan, double peer_timeout) {
+  const int size = job.size;
   ucp_config_t* raw = nullptr;
   if (const ucs_status_t status = ucp_config_read(nullptr, nullptr, &raw); status != UCS_OK) {
     return failed("ucp_config_read (a malformed UCX_* variable?)", status);
@@ -141,7 +145,9 @@ Status Worker::open_context(int size, const DevicePlan& plan, double peer_timeou
   if (status.ok()) status = modify(raw, "RCACHE_ENABLE", "n");
   if (status.ok() && !plan.net_devices.empty()) status = modify(raw, "NET_DEVICES", plan.net_devices.c_str());
   if (status.ok()) status = modify_all(raw, kOptions);
+  if (status.ok() && (!job.in_host || plan.rdma)) status = modify_all(raw, kRdmaOptions);
   if (status.ok() && plan.tcp) status = modify_all(raw, kTcpOptions);
+  if (status.ok() && plan.tcp && running_version() >= kBindsSockets) status = modify_all(raw, kBindOptions);
   if (status.ok() && plan.tcp) status = set_keepalive(raw, peer_timeout);
   if (status.ok()) status = set_segment(raw, tcp_segment_bytes(plan, size));
   if (status.ok() && plan.shared_memory) status = modify_all(raw, kSharedMemoryOptions);

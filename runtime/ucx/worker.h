@@ -57,7 +57,7 @@ class Worker {
 
  private:
   Worker() = default;
-  Status open_context(int size, const DevicePlan& plan, double peer_timeout);
+  Status open_context(const NetworkParams& job, const DevicePlan& plan, double peer_timeout);
   Status open_worker();
 
   ucp_context_h context_ = nullptr;
