@@ -12,6 +12,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/ucx/workarounds/system_calls.h"
+#include "runtime/ucx/workarounds/versions.h"
 
 namespace ibcoll::ucx {
 namespace {
