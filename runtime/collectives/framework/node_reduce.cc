@@ -6,6 +6,17 @@
 namespace ibcoll {
 namespace {
 
+// result = operand(0) op ... op operand(ranks - 1)
+template <typename Operand>
+void combine_operands(const Reduction& reduction, std::byte* result, uint64_t count, int ranks, Operand operand) {
+  if (count == 0) return;  // a segment of a piece with fewer elements than ranks
+  if (ranks == 1)
+    reduction.single(result, operand(0), count);
+  else
+    reduction.combine(operand(ranks - 2), operand(ranks - 1), result, count);
+  for (int i = ranks - 3; i >= 0; --i) reduction(operand(i), result, count);
+}
+
 // The same as combine_areas(), in the order in which the other ranks publish. result: this rank's operand, or where it
 // goes.
 Task combine_as_published(Comm& c, Reduction reduction, const std::byte* own, Bytes result, uint64_t at,
@@ -62,26 +73,15 @@ bool may_stay(const NodeWindow& window, const Reduction& reduction, bool any_ord
 
 void combine_areas(NodeWindow& window, const Reduction& reduction, std::byte* result, const std::byte* own, uint64_t at,
                    uint64_t count, uint64_t area, int steps_back) {
-  const auto operand = [&](int i) {
-    return i == window.rank() ? own : static_cast<const std::byte*>(window.area(i, area, steps_back)) + at;
-  };
-  if (count == 0) return;  // a segment of a piece with fewer elements than ranks
-  const int ranks = window.size();
-  if (ranks == 1)
-    reduction.single(result, operand(0), count);
-  else
-    reduction.combine(operand(ranks - 2), operand(ranks - 1), result, count);
-  for (int i = ranks - 3; i >= 0; --i) reduction(operand(i), result, count);
+  combine_operands(reduction, result, count, window.size(), [&](int i) -> const std::byte* {
+    return i == window.rank() ? own : window.area(i, area, steps_back) + at;
+  });
 }
 
 void combine_own_areas(NodeWindow& window, const Reduction& reduction, Bytes result, const std::byte* own, uint64_t at,
-                       uint64_t area) {
-  const auto operand = [&](int i) { return i == window.rank() ? own : window.own_area(i, area) + at; };
-  const int last = window.size() - 1;
-  const uint64_t count = result.size() / reduction.element_bytes();
-  if (count == 0) return;
-  reduction.combine(operand(last - 1), operand(last), result.data(), count);
-  for (int i = last - 2; i >= 0; --i) reduction(operand(i), result.data(), count);
+                       uint64_t area, int ranks) {
+  combine_operands(reduction, result.data(), result.size() / reduction.element_bytes(), ranks,
+                   [&](int i) -> const std::byte* { return i == window.rank() ? own : window.own_area(i, area) + at; });
 }
 
 bool stays(const NodeWindow& window, const Reduction& reduction, const std::byte* operand, const std::byte* result) {

@@ -24,9 +24,9 @@ struct NodeOwners {
 // bytes in the current step, in the order of the ranks. `own` stands for this rank's area.
 void combine_areas(NodeWindow& window, const Reduction& reduction, std::byte* result, const std::byte* own, uint64_t at,
                    uint64_t count, uint64_t area, int steps_back = 0);
-// The same of a step in which each rank says what it writes itself; at least two ranks.
+// The same of the first `ranks` ranks, of which there are some, in a step in which each rank says what it writes itself.
 void combine_own_areas(NodeWindow& window, const Reduction& reduction, Bytes result, const std::byte* own, uint64_t at,
-                       uint64_t area);
+                       uint64_t area, int ranks);
 // True when no element of a private operand is read after the result has replaced it. (A user's operation expects the
 // upper operand where the result goes.)
 bool stays(const NodeWindow& window, const Reduction& reduction, const std::byte* operand, const std::byte* result);

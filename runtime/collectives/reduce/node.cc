@@ -21,7 +21,7 @@ void write(NodeWindow& w, const Args& a) {
   w.write(Bytes(w.own_area(w.rank(), a.bytes), a.bytes), a.operand(), a.root);
 }
 Difference combine(NodeWindow& w, const Args& a) {
-  combine_own_areas(w, a.reduction, a.buffer(), a.operand().data(), 0, a.bytes);
+  combine_own_areas(w, a.reduction, a.buffer(), a.operand().data(), 0, a.bytes, w.size());
   return {};
 }
 

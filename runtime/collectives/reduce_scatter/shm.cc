@@ -18,7 +18,7 @@ void write(NodeWindow& w, const Args& a) {
 Difference combine(NodeWindow& w, const Args& a) {
   const uint64_t cell = longest_block(a, w.size());
   combine_own_areas(w, a.reduction, a.buffer(), a.send[w.rank()].data(), cell * static_cast<uint64_t>(w.rank()),
-                    cell * static_cast<uint64_t>(w.size()));
+                    cell * static_cast<uint64_t>(w.size()), w.size());
   return {};
 }
 

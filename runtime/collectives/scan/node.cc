@@ -11,15 +11,6 @@
 namespace ibcoll::scan::node {
 namespace {
 
-// result = operand(0) op ... op operand(count - 1), and then `own` where it is one of them; count > 0.
-void combine_below(NodeWindow& w, const Reduction& reduction, Bytes result, const std::byte* own, int count) {
-  const uint64_t elements = result.size() / reduction.element_bytes();
-  const auto operand = [&](int i) { return i == w.rank() ? own : w.own_area(i, result.size()); };
-  if (count == 1) return reduction.single(result.data(), operand(0), elements);
-  reduction.combine(operand(count - 2), operand(count - 1), result.data(), elements);
-  for (int i = count - 3; i >= 0; --i) reduction(operand(i), result.data(), elements);
-}
-
 uint64_t piece_bytes(const NodeWindow& w, const Args& a) {
   return std::min(a.bytes, whole_elements(w.area_bytes(), a.reduction.element_bytes()));
 }
@@ -35,7 +26,8 @@ OneStep one_step(const Args& a, const NodeWindow& w) {
   step.write = [](NodeWindow& window, const Args& args) { write(window, args.operand()); };
   if (kInclusive || w.rank() > 0)
     step.finish = [](NodeWindow& window, const Args& args) {
-      combine_below(window, args.reduction, args.buffer(), args.operand().data(), window.rank() + kInclusive);
+      combine_own_areas(window, args.reduction, args.buffer(), args.operand().data(), 0, args.bytes,
+                        window.rank() + kInclusive);
       return Difference();
     };
   return step;
@@ -61,8 +53,9 @@ Task run(Comm& c, Args a) {
     c.publish();
     for (int i = 0; i < (between ? w.size() : local); ++i)
       if (i != local) co_await c.published(i);
-    if (between) combine_below(w, a.reduction, total, w.own_area(local, n), w.size());
-    if (inclusive || local > 0) combine_below(w, a.reduction, result, operand.data(), local + (inclusive ? 1 : 0));
+    if (between) combine_own_areas(w, a.reduction, total, w.own_area(local, n), 0, n, w.size());
+    if (inclusive || local > 0)
+      combine_own_areas(w, a.reduction, result, operand.data(), 0, n, local + (inclusive ? 1 : 0));
     if (between) co_await recursive_doubling::among(c.leaders(), a.reduction, total, before, memory + 2 * piece);
     if (here == 0) continue;  // nothing comes before
     co_await c.next_sole_step(n);
