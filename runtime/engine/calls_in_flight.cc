@@ -12,11 +12,11 @@ namespace ibcoll {
 
 CallsInFlight::CallsInFlight() : requests_(64, nullptr) {}
 
-uint32_t CallsInFlight::add(Request& request, const CallRecord& record) noexcept {
+uint32_t CallsInFlight::add(Request& request) noexcept {
   const uint32_t op = next_++;
   requests_[slot(op)] = &request;
   CallRecord& kept = records_[op % kKeptRecords];
-  kept = record;
+  kept = request.record();
   kept.op = op;
   return op;
 }

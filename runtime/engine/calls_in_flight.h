@@ -22,7 +22,7 @@ class CallsInFlight {
   CallsInFlight();
 
   // Gives the request the next number, if there is memory for it: see make_room().
-  uint32_t add(Request& request, const CallRecord& record) noexcept;
+  uint32_t add(Request& request) noexcept;
   // A call of that number, which add() would give it, has ended before it was in flight. None is.
   void pass(const CallRecord& record) noexcept {
     CallRecord& kept = records_[next_ % kKeptRecords];

@@ -80,13 +80,17 @@ void Request::hold_counts() {
   }
 }
 
-Status Request::start() noexcept {
-  if (team_.refuses()) return team_.refusal();
-  if (in_flight_) return busy();
+void Request::enter_flight() noexcept {
   in_flight_ = true;
   done_.store(false, std::memory_order_relaxed);
   status_ = Status();
   seen_at = 0;
+}
+
+Status Request::start() noexcept {
+  if (team_.refuses()) return team_.refusal();
+  if (in_flight_) return busy();
+  enter_flight();
   if (trace_) arrived_at_ = traced_now();
   if (team_.start(*this)) return Status();
   in_flight_ = false;
@@ -125,12 +129,9 @@ void Request::begin(uint32_t op) noexcept {
 }
 
 void Request::begin_published(uint32_t op) noexcept {
-  in_flight_ = true;
-  done_.store(false, std::memory_order_relaxed);
-  status_ = Status();
-  seen_at = 0;
+  enter_flight();
   exchange_.reset(op, scheme_, choice_.algorithm->uses_window);
-  task_ = finish_one_step(exchange_.comm(), args_, one_step_);
+  task_ = run_one_step(exchange_.comm(), args_, one_step_, true);
   if (task_) exchange_.stack().enter(task_);
 }
 

@@ -35,7 +35,7 @@ bool Team::start(Request& request) noexcept {
     health_.fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank(), request.call()));
     return false;
   }
-  request.begin(calls_.add(request, request.record()));
+  request.begin(calls_.add(request));
   if (!request.has_task()) {
     health_.fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank(), request.call()));
     return true;
@@ -79,7 +79,7 @@ Team::Short Team::run_short(Request& request, uint32_t looks) noexcept {
 }
 
 Team::Short Team::hand_over(Request& request) noexcept {
-  request.begin_published(calls_.add(request, request.record()));
+  request.begin_published(calls_.add(request));
   if (!request.has_task())
     health_.fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank(), request.call()));
   if (health_.good()) engine_.scheduler().run(request);

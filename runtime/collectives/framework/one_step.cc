@@ -2,39 +2,25 @@
 #include "runtime/collectives/framework/one_step.h"
 
 namespace ibcoll {
-namespace {
 
-void finish(Comm& c, const Args& args, const OneStep& step) noexcept {
-  if (!step.finish) return;
+Task run_one_step(Comm& c, Args args, OneStep step, bool published) {
+  if (!published) {
+    if (step.kind == OneStep::Kind::kAll)
+      co_await c.next_step(step.bytes);
+    else if (step.kind == OneStep::Kind::kSole)
+      co_await c.next_sole_step(step.bytes);
+    else
+      co_await c.next_own_step(step.bytes);
+    if (step.write) step.write(c.node(), args);
+    c.publish();
+  }
+  if (step.awaits_all(c.node()))
+    co_await c.all_published();
+  else
+    for (int i = step.first; i < step.end; ++i)
+      if (i != c.node().rank()) co_await c.published(i);
+  if (!step.finish) co_return;
   if (const Difference d = step.finish(c.node(), args)) c.mismatch(d.rank, d.theirs, d.mine, "bytes of its block");
-}
-
-}  // namespace
-
-Task run_one_step(Comm& c, Args args, OneStep step) {
-  if (step.kind == OneStep::Kind::kAll)
-    co_await c.next_step(step.bytes);
-  else if (step.kind == OneStep::Kind::kSole)
-    co_await c.next_sole_step(step.bytes);
-  else
-    co_await c.next_own_step(step.bytes);
-  if (step.write) step.write(c.node(), args);
-  c.publish();
-  if (step.awaits_all(c.node()))
-    co_await c.all_published();
-  else
-    for (int i = step.first; i < step.end; ++i)
-      if (i != c.node().rank()) co_await c.published(i);
-  finish(c, args, step);
-}
-
-Task finish_one_step(Comm& c, Args args, OneStep step) {
-  if (step.awaits_all(c.node()))
-    co_await c.all_published();
-  else
-    for (int i = step.first; i < step.end; ++i)
-      if (i != c.node().rank()) co_await c.published(i);
-  finish(c, args, step);
 }
 
 }  // namespace ibcoll

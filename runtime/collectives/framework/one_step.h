@@ -44,8 +44,7 @@ struct OneStep {
 // its algorithm: what they write and await is the same.
 using FindOneStep = OneStep (*)(const Args& args, const NodeWindow& window);
 
-Task run_one_step(Comm& c, Args args, OneStep step);
-// The same from where this rank has published.
-Task finish_one_step(Comm& c, Args args, OneStep step);
+// `published`: this rank has written and published already.
+Task run_one_step(Comm& c, Args args, OneStep step, bool published = false);
 
 }  // namespace ibcoll

@@ -21,7 +21,7 @@ FAULTS = [
           "if (list && list->capacity >= bytes) {", "if (list) {",
           UNIT, ENGINE),
     Fault("again_timeout_counts_from_the_first_start", "runtime/engine/request.cc",
-          "  seen_at = 0;\n  if (trace_)", "  if (trace_)",
+          "  seen_at = 0;\n", "",
           UNIT, ENGINE),
     Fault("again_bytes_to_peers_in_place", "runtime/engine/request.cc",
           "return {args_.in_place ? args_.recv.size(peer) : args_.send.size(peer), args_.recv.size(peer)};",
