@@ -131,21 +131,36 @@ const char* ibcoll_request_algorithm(ibcoll_request_t request) {
 
 // ---------------------------------------------------------------- blocking calls
 
-static ibcoll_status_t run_once(ibcoll_team_t team, const ibcoll_collective_args_t& args, const void* returns_to) {
+// The rest of a blocking call whose short way is not all of it.
+[[gnu::noinline]] static ibcoll_status_t run_on(TeamHandle& team, const ibcoll_collective_args_t& args,
+                                                const Calls::ShortCall& begun, Guard& guard, const void* site) {
+  return guarded([&] { return report(team.context->calls().run_blocking(team, args, begun, guard, site)); });
+}
+
+[[gnu::noinline]] static ibcoll_status_t refuse_blocking(ibcoll_team_t team, ibcoll_collective_t collective) {
+  if (closed()) return refuse_closed();
+  if (!team) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "{}: team is NULL", ibcoll_collective_name(collective));
+  return refuse_in_operation();
+}
+
+// The call site of a trace is found before the lock is taken.
+[[gnu::noinline]] static ibcoll_status_t run_once(ibcoll_team_t team, const ibcoll_collective_args_t& args,
+                                                  const void* returns_to) {
+  if (!team || closed() || UserOperation::runs()) [[unlikely]]
+    return refuse_blocking(team, args.collective);
   TeamHandle& t = *handle(team);
   const void* const site = t.context->call_site(returns_to);
   Guard guard = t.context->enter();
-  return report(t.context->calls().run_blocking(t, args, guard, site));
+  const Calls::ShortCall call = t.context->calls().try_short(t, args, guard);
+  if (call.how == Team::Short::kDone) [[likely]]
+    return IBCOLL_OK;
+  return run_on(t, args, call, guard, site);
 }
 
 // Inlined, so that the return address is that of the public function, for the call site of a trace.
 [[gnu::always_inline]] static inline ibcoll_status_t blocking(ibcoll_team_t team,
                                                               const ibcoll_collective_args_t& args) {
-  const void* const returns_to = __builtin_return_address(0);
-  return guarded([&] {
-    if (!team) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "{}: team is NULL", ibcoll_collective_name(args.collective));
-    return run_once(team, args, returns_to);
-  });
+  return run_once(team, args, __builtin_return_address(0));
 }
 
 [[gnu::always_inline]] static inline ibcoll_status_t rooted(ibcoll_team_t team, ibcoll_collective_args_t args,

@@ -35,7 +35,8 @@ class WindowSteps {
   // The memory where rank `local` puts (or put) `bytes` bytes in the current step, or `steps_back` steps before.
   std::byte* area(int local, uint64_t bytes, int steps_back = 0) const noexcept {
     const uint64_t step = step_ - static_cast<uint64_t>(steps_back);
-    return in_line(bytes) ? memory_.line(local, step).data : memory_.area(local, step);
+    if (!in_line(bytes)) return memory_.area(local, step);
+    return (steps_back == 0 ? lines_[local] : memory_.line(local, step)).data;
   }
   // The same in a step in which each rank says what it writes itself.
   std::byte* own_area(int local, uint64_t bytes) const noexcept {
@@ -99,14 +100,14 @@ class WindowSteps {
   }
   // True when the rank has published this number of parts of the step, or kWhole: all of it.
   bool published(int local, uint64_t parts) const noexcept {
-    return memory_.line(local, step_).published.load(std::memory_order_acquire) >= flag(step_, parts);
+    return lines_[local].published.load(std::memory_order_acquire) >= flag(step_, parts);
   }
 
   // ---- checks
 
   // The digest of all calls up to this step, so that a call in which no rank looked at the odd rank is noticed in the
   // next one. Meaningful once the rank has published the step, as this one has.
-  uint32_t digest(int local) const noexcept { return memory_.line(local, step_).digest; }
+  uint32_t digest(int local) const noexcept { return lines_[local].digest; }
   // False: another process has written to the line in which this rank published last.
   bool own_line_intact() const noexcept {
     if (last_flag_ == 0) return true;
@@ -115,7 +116,7 @@ class WindowSteps {
   }
   // False: no rank can have published what the line of the current step contains.
   bool plausible(int local) const noexcept {
-    return memory_.line(local, step_).published.load(std::memory_order_relaxed) / (kWhole + 1) <= step_ + kLines;
+    return lines_[local].published.load(std::memory_order_relaxed) / (kWhole + 1) <= step_ + kLines;
   }
 
  private:
@@ -133,7 +134,7 @@ class WindowSteps {
   static constexpr uint64_t flag(uint64_t step, uint64_t parts) noexcept { return step * (kWhole + 1) | parts; }
   void store_flag(uint64_t value) noexcept {
     last_flag_ = value;
-    std::atomic<uint64_t>& published = memory_.line(rank_, step_).published;
+    std::atomic<uint64_t>& published = lines_[rank_].published;
     if (Simulation::current) [[unlikely]]
       Simulation::current->sets(published, value);
     else
@@ -142,7 +143,7 @@ class WindowSteps {
   void sign(uint32_t signature) noexcept {
     if (parts_ > 0) return;
     digest_ = (digest_ ^ signature) * 0x9e3779b1 + 1;
-    memory_.line(rank_, step_).digest = digest_;
+    lines_[rank_].digest = digest_;
   }
   // How many ranks' areas a rank that alone writes uses in turn: as many as caches hold, at least one's.
   uint64_t lenders(uint64_t bytes) const noexcept {
@@ -156,7 +157,7 @@ class WindowSteps {
           !(banks == kLines && !crowded_ ? seen_after_polling() : seen_by_all(needed_)))
         return false;
     }
-    ++step_;
+    lines_ = &memory_.line(0, ++step_);
     return true;
   }
   // With many banks, and a core for each rank, a rank that has used all of them polls for half of them for a while: to
@@ -183,15 +184,16 @@ class WindowSteps {
   bool crowded_;
   int lagging_ = 0;
   uint64_t step_ = 0;
-  uint64_t parts_ = 0;          // of it that this rank has published
-  uint64_t last_flag_ = 0;      // that this rank published
-  uint32_t digest_ = 0;         // of the calls that this rank published
-  int polls_ = 0;               // of seen_after_polling()
-  uint64_t polled_for_ = 0;     // the needed_ that they were for
-  uint64_t shared_step_ = 0;    // up to here areas were used otherwise than in a run of steps of one writer
-  uint64_t lenders_ = 0;        // in that run
-  uint64_t needed_ = 0;         // to be published by all before the next step can begin; 0: nothing so far
-  uint64_t all_published_ = 0;  // every rank has published this step
+  WindowMemory::Line* lines_ = nullptr;  // of the current step, by local rank; nullptr: none has begun
+  uint64_t parts_ = 0;                   // of it that this rank has published
+  uint64_t last_flag_ = 0;               // that this rank published
+  uint32_t digest_ = 0;                  // of the calls that this rank published
+  int polls_ = 0;                        // of seen_after_polling()
+  uint64_t polled_for_ = 0;              // the needed_ that they were for
+  uint64_t shared_step_ = 0;             // up to here areas were used otherwise than in a run of steps of one writer
+  uint64_t lenders_ = 0;                 // in that run
+  uint64_t needed_ = 0;                  // to be published by all before the next step can begin; 0: nothing so far
+  uint64_t all_published_ = 0;           // every rank has published this step
 };
 
 }  // namespace ibcoll

@@ -90,7 +90,7 @@ Result<Plan*> Calls::find_or_make_plan(TeamHandle& team, const ibcoll_collective
 }
 
 Result<Plan*> Calls::start_once(TeamHandle& team, const ibcoll_collective_args_t& given, const void* site) {
-  Result<Plan*> plan = take_plan(team, given, Plan::Use::kNonblocking, find_repeated(team, given));
+  Result<Plan*> plan = take_plan(team, given, Plan::Use::kNonblocking, team.plans.find_repeated(given));
   if (!plan.ok()) return plan;
   const Status status = start(*(*plan)->request, site);
   if (status.ok()) return plan;
@@ -98,27 +98,13 @@ Result<Plan*> Calls::start_once(TeamHandle& team, const ibcoll_collective_args_t
   return status;
 }
 
-Status Calls::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given, ContextLock::Guard& guard,
-                           const void* site) {
-  Plan* const repeated = find_repeated(team, given);
-  if (repeated && repeated->request->one_step() && !trace_ && !progress_.needs_polling()) [[likely]] {
-    const Team::Short how = team.team->run_short(*repeated->request, waiting_.looks_of_a_short_call());
-    if (how == Team::Short::kDone) [[likely]] {
-      team.plans.touch(*repeated);
-      progress_.ended_without_a_pass();
-      waiting_.give_way(guard);
-      return {};
-    }
-    if (how == Team::Short::kHandedOver) {
-      team.plans.use(*repeated, Plan::Use::kBlocking);
-      const PlanInUse in_use{team.plans, *repeated};
-      return waiting_.wait(*repeated->request, INFINITY, guard);
-    }
-  }
-  const Result<Plan*> plan = take_plan(team, given, Plan::Use::kBlocking, repeated);
+Status Calls::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given, const ShortCall& begun,
+                           ContextLock::Guard& guard, const void* site) {
+  const Result<Plan*> plan = take_plan(team, given, Plan::Use::kBlocking, begun.plan);
   if (!plan.ok()) return plan.status();
   const PlanInUse in_use{team.plans, *plan.value()};
-  if (Status status = start(*plan.value()->request, site); !status.ok()) return status;
+  if (begun.how == Team::Short::kNo)
+    if (Status status = start(*plan.value()->request, site); !status.ok()) return status;
   return waiting_.wait(*plan.value()->request, INFINITY, guard);
 }
 

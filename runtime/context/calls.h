@@ -34,9 +34,28 @@ class Calls {
   }
   // Checks and starts a call that runs once.
   Result<Plan*> start_once(TeamHandle& team, const ibcoll_collective_args_t& given, const void* site);
-  // The same, and waits: a blocking call.
-  Status run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given, ContextLock::Guard& guard,
-                      const void* site);
+  // A blocking call is try_short(), and where that has not done it, run_blocking(), without letting go of the lock.
+  struct ShortCall {
+    Team::Short how = Team::Short::kNo;
+    Plan* plan = nullptr;  // of an equal call before, with the buffers of this one
+  };
+  // Runs the call if it repeats an earlier one, is one step, and the ranks that it awaits are there.
+  [[gnu::always_inline]] ShortCall try_short(TeamHandle& team, const ibcoll_collective_args_t& given,
+                                             ContextLock::Guard& guard) noexcept {
+    Plan* const plan = team.plans.find_repeated(given);
+    if (!plan || !plan->request->one_step() || trace_ || progress_.needs_polling()) [[unlikely]]
+      return {Team::Short::kNo, plan};
+    const Team::Short how = team.team->run_short(*plan->request, waiting_.looks_of_a_short_call());
+    if (how != Team::Short::kDone) [[unlikely]]
+      return {how, plan};
+    team.plans.touch(*plan);
+    progress_.ended_without_a_pass();
+    waiting_.give_way(guard);
+    return {how, plan};
+  }
+  // Checks and starts a call, or goes on with one that was handed over, and waits.
+  Status run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given, const ShortCall& begun,
+                      ContextLock::Guard& guard, const void* site);
   // Returns what selection would choose, and why; refuses what the call, or check_without_buffers(), refuses.
   Result<std::string> explain(TeamHandle& team, const ibcoll_collective_args_t& given) const;
 
@@ -52,10 +71,6 @@ class Calls {
  private:
   Result<std::unique_ptr<Request>> make_request(TeamHandle& team, Args args, const Forced& forced,
                                                 ibcoll_scheme_t scheme);
-  // The plan of an equal call before, with the buffers of this one; nullptr: there is none, or the team has failed.
-  static Plan* find_repeated(TeamHandle& team, const ibcoll_collective_args_t& given) noexcept {
-    return team.team->refuses() ? nullptr : team.plans.find_repeated(given);
-  }
   // Takes the plan `repeated`, or else another one.
   Result<Plan*> take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use, Plan* repeated);
   Result<Plan*> find_or_make_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use);

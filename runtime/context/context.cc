@@ -99,7 +99,7 @@ Status Context::make_world() {
   std::iota(all.ranks.begin(), all.ranks.end(), 0);
   all.refusal = job_.lack.ok() ? or_no_memory([&]() -> Status {
     build_parts();
-    if (job_.net) drainer = std::make_unique<Drainer>(lock_.mutex(), *job_.net);
+    if (job_.net) drainer = std::make_unique<Drainer>(lock_, *job_.net);
     return {};
   })
                                : job_.lack;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The lock of a context, which every call holds. A thread that waits for a collective releases it as soon as another
-// thread wants it.
+// thread wants it. While the process has one thread the lock is a plain variable: an atomic read-modify-write, twice,
+// would be a tenth of a short call.
 #pragma once
+
+#include <sys/single_threaded.h>
 
 #include <atomic>
 #include <mutex>
@@ -10,25 +13,45 @@ namespace ibcoll {
 
 class ContextLock {
  public:
-  using Guard = std::unique_lock<std::mutex>;
+  using Guard = std::unique_lock<ContextLock>;
 
-  Guard enter() noexcept {
-    Guard guard(mutex_, std::try_to_lock);
-    if (!guard.owns_lock()) enter_again(guard);
-    return guard;
-  }
+  Guard enter() noexcept { return Guard(*this); }
   // Without waiting: it may not have the lock.
-  Guard try_enter() noexcept { return {mutex_, std::try_to_lock}; }
-  // The guard has released the lock, and holds it again.
-  void enter_again(Guard& guard) noexcept;
+  Guard try_enter() noexcept { return {*this, std::try_to_lock}; }
   // Another thread waits for the lock.
   bool wanted() const noexcept { return wanting_.load(std::memory_order_relaxed) > 0; }
   // The guard holds the lock, and holds it again when those threads have had it.
   void let_others_in(Guard& guard) noexcept;
-  std::mutex& mutex() noexcept { return mutex_; }
+
+  // ---- for Guard, as of std::mutex
+
+  void lock() noexcept {
+    if (!try_lock()) [[unlikely]]
+      wait();
+  }
+  // A second thread can only begin after this one has held the lock or released it, and sees which.
+  bool try_lock() noexcept {
+    if (__libc_single_threaded) {
+      if (state_.load(std::memory_order_relaxed) != State::kFree) return false;
+      state_.store(State::kHeld, std::memory_order_relaxed);
+      return true;
+    }
+    State free = State::kFree;
+    return state_.compare_exchange_strong(free, State::kHeld, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  void unlock() noexcept {
+    if (__libc_single_threaded)
+      state_.store(State::kFree, std::memory_order_release);
+    else if (state_.exchange(State::kFree, std::memory_order_release) == State::kAwaited)
+      state_.notify_one();
+  }
 
  private:
-  std::mutex mutex_;
+  enum class State : int { kFree, kHeld, kAwaited };  // kAwaited: held, and a thread may sleep until it is free
+
+  [[gnu::noinline]] void wait() noexcept;
+
+  std::atomic<State> state_{State::kFree};
   std::atomic<int> wanting_{0};  // threads
 };
 

@@ -6,9 +6,9 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <thread>
 
+#include "runtime/context/context_lock.h"
 #include "runtime/transport/transport.h"
 
 namespace ibcoll {
@@ -16,7 +16,7 @@ namespace ibcoll {
 class Drainer {
  public:
   // Both outlive it; the lock is held around every use of the transport.
-  Drainer(std::mutex& lock, Transport& network) : lock_(lock), network_(network) {}
+  Drainer(ContextLock& lock, Transport& network) : lock_(lock), network_(network) {}
   Drainer(const Drainer&) = delete;
   Drainer& operator=(const Drainer&) = delete;
   ~Drainer();
@@ -32,7 +32,7 @@ class Drainer {
   void start() noexcept;
   void run() noexcept;
 
-  std::mutex& lock_;
+  ContextLock& lock_;
   Transport& network_;
   std::thread thread_;
   std::atomic<bool> running_{false};

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "runtime/base/hash.h"
 #include "runtime/engine/team.h"
 
 namespace ibcoll {
@@ -42,24 +41,8 @@ uint64_t PlanKey::digest() const noexcept {
   return scramble(digest);
 }
 
-Plan*& Plans::place_of(const ibcoll_collective_args_t& call) noexcept {
-  const uint64_t size = call.bytes ^ call.count;
-  const auto other = static_cast<uint64_t>(call.collective) | static_cast<uint64_t>(call.root) << 8;
-  return by_call_[(size ^ other << 32) * kGoldenRatio >> 58];
-}
-
 void Plans::forget_place(const Plan& plan) noexcept {
   if (plan.last_call_at && *plan.last_call_at == &plan) *plan.last_call_at = nullptr;
-}
-
-Plan* Plans::find_repeated(const ibcoll_collective_args_t& call) noexcept {
-  static_assert(kBuckets == 1 << (64 - 58));
-  Plan* const plan = place_of(call);
-  if (!plan || plan->use != Plan::Use::kIdle) return nullptr;
-  Request& request = *plan->request;
-  if (!plan->last_call.allows(call, request.args(), request.team().size())) return nullptr;
-  request.move_to(static_cast<const std::byte*>(call.send), static_cast<std::byte*>(call.recv));
-  return plan;
 }
 
 void Plans::remember(Plan& plan, const ibcoll_collective_args_t& call, const Reaches& reaches) noexcept {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "runtime/base/hash.h"
 #include "runtime/collectives/framework/args.h"
 #include "runtime/collectives/framework/repeated_call.h"
 #include "runtime/engine/request.h"
@@ -68,7 +69,14 @@ class Plans {
   ~Plans() { clear(); }
 
   // An idle plan whose last call this one repeats: bound to the call's buffers from now on. nullptr: none.
-  Plan* find_repeated(const ibcoll_collective_args_t& call) noexcept;
+  Plan* find_repeated(const ibcoll_collective_args_t& call) noexcept {
+    Plan* const plan = place_of(call);
+    if (!plan || plan->use != Plan::Use::kIdle) return nullptr;
+    Request& request = *plan->request;
+    if (!plan->last_call.allows(call, request.args(), request.team().size())) return nullptr;
+    request.move_to(static_cast<const std::byte*>(call.send), static_cast<std::byte*>(call.recv));
+    return plan;
+  }
   // An idle plan is in use from now on.
   void use(Plan& plan, Plan::Use use) noexcept { set_use(plan, use); }
   // A call by an idle plan has ended at once.
@@ -94,9 +102,14 @@ class Plans {
   int size() const noexcept { return counts_[0] + counts_[1] + counts_[2] + counts_[3]; }
 
  private:
-  static constexpr size_t kBuckets = 64;
+  static constexpr int kLogBuckets = 6;
+  static constexpr size_t kBuckets = 1 << kLogBuckets;
   Plan*& bucket(uint64_t digest) noexcept { return buckets_[digest % kBuckets]; }
-  Plan*& place_of(const ibcoll_collective_args_t& call) noexcept;
+  Plan*& place_of(const ibcoll_collective_args_t& call) noexcept {
+    const uint64_t size = call.bytes ^ call.count;
+    const auto other = static_cast<uint64_t>(call.collective) | static_cast<uint64_t>(call.root) << 8;
+    return by_call_[(size ^ other << 32) * kGoldenRatio >> (64 - kLogBuckets)];
+  }
   static void forget_place(const Plan& plan) noexcept;
   void set_use(Plan& plan, Plan::Use use) noexcept;
   void make_most_recent(Plan& plan) noexcept;

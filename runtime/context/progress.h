@@ -39,7 +39,7 @@ class Progress {
   void after_a_pass() noexcept;
   // Checks for dead peers, stalls and deadlines, by system calls: too slow for every pass.
   void check() noexcept;
-  // A call has ended without a pass. False: every 16th such call makes one, for other collectives and for failures: a
+  // A call has ended without a pass. False: every 64th such call makes one, for other collectives and for failures: a
   // rank that always comes last finds all that it needs in the node window, and never waits.
   bool goes_without_messages() noexcept { return ++without_messages_ % kCallsPerPass != 0; }
 
@@ -84,7 +84,7 @@ class Progress {
   }
 
  private:
-  static constexpr uint32_t kCallsPerPass = 16;  // where collectives complete without one
+  static constexpr uint32_t kCallsPerPass = 64;  // where collectives complete without one
 
   Status fail_for_memory(Team& team) noexcept;
 

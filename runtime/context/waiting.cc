@@ -54,7 +54,7 @@ class Waiting::Waiter {
   bool unlocked(F f) noexcept {
     guard_.unlock();
     const bool result = f();
-    waiting_.lock_.enter_again(guard_);
+    guard_.lock();
     return result;
   }
   void rested(bool long_wait) noexcept {

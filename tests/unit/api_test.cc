@@ -133,7 +133,7 @@ TEST_F(Api, ProgressEventsWaitForNobody) {
   uint64_t events = 7;
   ibcoll_status_t status = IBCOLL_ERR_INTERNAL;
   {
-    const std::lock_guard inside(context_->context->lock().mutex());  // as another thread that is inside of ibcoll
+    const std::lock_guard inside(context_->context->lock());  // as another thread that is inside of ibcoll
     std::thread([&] { status = ibcoll_progress_events(context_, &events); }).join();
   }
   EXPECT_EQ(status, IBCOLL_OK);

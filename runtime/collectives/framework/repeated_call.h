@@ -28,13 +28,15 @@ class RepeatedCall {
     known_ = !args.in_place && !call.algorithm && !(args.reduction.op && args.reduction.op->user_defined());
     call_ = call;
     reaches_ = reaches;
+    send_ = addresses_for(reaches.send);
+    recv_ = addresses_for(reaches.recv);
   }
 
   // True: `call` differs from the checked one in its two addresses at most, and is right, too. `args`, of the checked
   // one, then hold for it with these addresses. False says nothing.
   bool allows(const ibcoll_collective_args_t& call, const Args& args, int p) const noexcept {
-    return known_ && same_shape(call) && same_counts(call, args, static_cast<size_t>(p)) &&
-           fits(call.send, reaches_.send) && fits(call.recv, reaches_.recv) && !overlap(call);
+    return known_ && same_shape(call) && same_counts(call, args, static_cast<size_t>(p)) && send_.have(call.send) &&
+           recv_.have(call.recv) && !overlap(call);
   }
 
  private:
@@ -57,9 +59,14 @@ class RepeatedCall {
            same(args.send.counts, call.send_counts) && same(args.send.displacements, call.send_displacements);
   }
 
-  static bool fits(const void* address, const Reach& reach) noexcept {
-    const auto at = reinterpret_cast<uint64_t>(address);
-    return address != IBCOLL_IN_PLACE && (reach.to == 0 || (address && at + reach.to >= at));
+  // The addresses that a buffer may have: `first` and the `count` - 1 after it.
+  struct Addresses {
+    uint64_t first = 0, count = 0;
+    bool have(const void* address) const noexcept { return reinterpret_cast<uint64_t>(address) - first < count; }
+  };
+  // Not NULL where bytes are read or written, and so that these bytes end in memory; never IBCOLL_IN_PLACE, the last one.
+  static Addresses addresses_for(const Reach& reach) noexcept {
+    return reach.to == 0 ? Addresses{0, ~uint64_t{0}} : Addresses{1, ~reach.to};
   }
 
   bool overlap(const ibcoll_collective_args_t& call) const noexcept {
@@ -70,6 +77,7 @@ class RepeatedCall {
 
   ibcoll_collective_args_t call_{};
   Reaches reaches_;
+  Addresses send_, recv_;
   bool known_ = false;
 };
 

@@ -15,7 +15,8 @@ class UserOperation {
   static bool runs() noexcept { return runs_; }
 
  private:
-  static inline constinit thread_local bool runs_ = false;
+  // Of the memory that is there for every thread from its beginning: found without a call of the dynamic linker.
+  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local bool runs_ = false;
 };
 
 }  // namespace ibcoll
