@@ -76,6 +76,8 @@ ibcoll_suite(vm_bed release SECONDS 120 BESIDE
   COMMAND [[python3 tests/cases.py tests/vm/test_bed.py NotBooted Steps]])
 ibcoll_suite(headers release SECONDS 60 TARGETS ibcoll_headers
   COMMAND [[echo "1 passed, 0 failed"]])
+ibcoll_suite(abi release SECONDS 60 BESIDE TARGETS ibcoll_abi
+  COMMAND [[python3 tests/cases.py tests/abi]])
 ibcoll_suite(tidy release SECONDS 60 TARGETS ibcoll_tidy
   COMMAND [[echo "1 passed, 0 failed"]])
 ibcoll_suite(hooked release SECONDS 120 BESIDE TARGETS ibcoll_hooked_tests

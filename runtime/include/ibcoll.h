@@ -53,7 +53,7 @@ extern "C" {
 #endif
 
 #define IBCOLL_VERSION_MAJOR 0
-#define IBCOLL_VERSION_MINOR 1
+#define IBCOLL_VERSION_MINOR 2
 #define IBCOLL_VERSION_PATCH 0
 
 typedef enum ibcoll_status {
@@ -97,7 +97,7 @@ typedef struct ibcoll_op* ibcoll_op_t;
 
 /* ---------------------------------------------------------------- version and errors */
 
-/* "0.1.0" */
+/* "MAJOR.MINOR.PATCH" */
 IBCOLL_EXPORT const char* ibcoll_version_string(void);
 /* A short constant text for a status; never NULL. */
 IBCOLL_EXPORT const char* ibcoll_status_string(ibcoll_status_t status);

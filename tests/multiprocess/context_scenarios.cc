@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contexts: made and destroyed again, settings that are wrong or differ, and jobs for the test of the launcher's part.
+#include <fmt/format.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -231,7 +232,9 @@ void bad_parameters(Rank&) {
     return 0;
   };
   expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_BOOTSTRAP,
-               "rank 0 has version 0.1.0 of ibcoll, rank 1 has 0.1.1", "ranks of different versions");
+               fmt::format("rank 0 has version {0}.{1}.0 of ibcoll, rank 1 has {0}.{1}.1", IBCOLL_VERSION_MAJOR,
+                           IBCOLL_VERSION_MINOR),
+               "ranks of different versions");
   expect_ok(ibcoll_context_destroy(nullptr), "destroy of NULL");
   expect(ibcoll_context_rank(nullptr) == -1 && ibcoll_context_size(nullptr) == 0, "NULL is no context");
   expect_error(ibcoll_progress(nullptr), IBCOLL_ERR_INVALID_ARGUMENT, "NULL", "progress of NULL");
