@@ -23,6 +23,8 @@
 # tests/sanitizer_defaults.c.
 # tsan looks at what is threaded: one rank of many threads on one node. UCX is not built for it: on several nodes it
 # crashes in threads of its own. Traffic between ranks that one thread polls cannot race.
+# rdma_in_memory: verbs between processes, on the device of ibcoll_run --rdma-in-memory. Not with a sanitizer, which has to
+# be loaded before that.
 set(ibcoll_suites 0)
 function(ibcoll_suite name preset)
   cmake_parse_arguments(PARSE_ARGV 2 suite "ALL;BESIDE;ALONE" "SECONDS;COMMAND" "TARGETS;LOCKS")
@@ -93,6 +95,10 @@ ibcoll_suite(api release SECONDS 500 TARGETS all ibcoll_api_ranks
   COMMAND [[all_of "python3 tests/cases.py tests/multiprocess/test_api.py --part "{1,2}/2]])
 ibcoll_suite(collectives release SECONDS 400 TARGETS all ibcoll_api_ranks
   COMMAND [[python3 tests/cases.py tests/multiprocess/test_collectives.py]])
+ibcoll_suite(rdma_in_memory release SECONDS 240 BESIDE
+             TARGETS all ibcoll_conformance_tests ibcoll_rdma_in_memory_tests
+  COMMAND [[all_of "$in_memory $build/bin/ibcoll_conformance_tests --gtest_filter=*verbs_*:-*SeenByThoseWhoOnlyListen*" \
+    "$in_memory $build/bin/ibcoll_rdma_in_memory_tests" "python3 tests/cases.py tests/rdma_in_memory/test_jobs.py"]])
 ibcoll_suite(no_memory release SECONDS 240 BESIDE TARGETS ibcoll_ucx ibcoll_refused_memory_tests
   COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_refused_memory_tests"]])
 ibcoll_suite(apps release SECONDS 180 TARGETS all

@@ -12,7 +12,7 @@ install(TARGETS ibcoll EXPORT ibcollTargets LIBRARY DESTINATION ${CMAKE_INSTALL_
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/ibcoll.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 get_property(network_modules GLOBAL PROPERTY IBCOLL_NETWORK_MODULES)
-foreach(module ${network_modules} ibcoll_pmix ibcoll_trace_module ibcoll_mpi_bootstrap_openmpi ibcoll_mpi_bootstrap_mpich ibcoll_pmpi_openmpi
+foreach(module ${network_modules} ibcoll_pmix ibcoll_trace_module ibcoll_rdma_in_memory ibcoll_mpi_bootstrap_openmpi ibcoll_mpi_bootstrap_mpich ibcoll_pmpi_openmpi
                ibcoll_pmpi_mpich)
   if(TARGET ${module})
     install(TARGETS ${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

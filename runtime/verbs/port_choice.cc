@@ -97,7 +97,8 @@ std::tuple<bool, bool, double> rank_of(const Port& port) { return {!port.etherne
 Result<PortChoice> choose_port(const Config& config, const std::vector<Port>& ports) {
   if (ports.empty())
     return error(IBCOLL_ERR_UNSUPPORTED,
-                 "this machine has no RDMA device (ibv_devices lists none; is the driver loaded?)");
+                 "this machine has no RDMA device (ibv_devices lists none; is the driver loaded?); ibcoll_run "
+                 "--rdma-in-memory brings one");
   const std::string& wanted = config.text("IBCOLL_VERBS_DEVICE");
   PortChoice choice;
   const Port* best = nullptr;

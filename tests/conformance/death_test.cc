@@ -120,7 +120,8 @@ std::vector<std::string> transports() {
   if (machine_has_rdma()) found.push_back("ucx_rdma");
 #endif
 #ifdef IBCOLL_TEST_VERBS
-  if (machine_has_rdma()) found.insert(found.end(), {"verbs_imm", "verbs_memory", "verbs_rdmacm"});
+  if (machine_has_rdma()) found.insert(found.end(), {"verbs_imm", "verbs_memory"});
+  if (machine_has_rdmacm()) found.push_back("verbs_rdmacm");
 #endif
   return found;
 }

@@ -16,6 +16,7 @@ void add_verbs_makers(std::vector<Maker>& makers) {
                     }});
   makers.push_back({"verbs_windows",
                     [](int size, uint64_t seed) { return VerbsGroup::make(size, seed, {"IBCOLL_VERBS_WINDOWS=on"}); }});
+  if (!machine_has_rdmacm()) return;
   makers.push_back({"verbs_rdmacm", [](int size, uint64_t seed) {
                       return VerbsGroup::make(size, seed, {"IBCOLL_VERBS_CONNECT=rdmacm"});
                     }});

@@ -38,6 +38,11 @@ TEST(Options, EndAtTheProgram) {
   EXPECT_EQ(options.programs.front().program, (std::vector<std::string>{"prog", "-n", "7", "--help", "--", "x"}));
 }
 
+TEST(Options, RdmaInMemory) {
+  EXPECT_FALSE(options_of({"prog"}).rdma_in_memory);
+  EXPECT_TRUE(options_of({"--rdma-in-memory", "prog"}).rdma_in_memory);
+}
+
 TEST(Options, DashesMaySeparateTheProgram) {
   const Options options = options_of({"-n", "1", "--", "prog", "-x", ":", "y"});
   EXPECT_EQ(options.programs.front().program, (std::vector<std::string>{"prog", "-x", ":", "y"}));

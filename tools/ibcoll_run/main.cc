@@ -9,6 +9,7 @@
 #include "tools/ibcoll_run/options.h"
 #include "tools/ibcoll_run/plan.h"
 #include "tools/ibcoll_run/process_defaults.h"
+#include "tools/ibcoll_run/rdma_in_memory.h"
 #include "tools/ibcoll_run/timeouts.h"
 #include "tools/ibcoll_run/watchdog.h"
 
@@ -25,6 +26,9 @@ int complain(const Status& status) {
 int launch(const Options& options, const ProcessDefaults& defaults) {
   Result<std::vector<HostJob>> jobs = plan_job(options);
   if (!jobs.ok()) return complain(jobs.status());
+  RdmaInMemory device;  // as long as there are ranks
+  if (options.rdma_in_memory)
+    if (Status status = device.open(jobs.value()); !status.ok()) return complain(status);
   EventLoop loop;
   if (Status status = loop.open(); !status.ok()) return complain(status);
   Job job(loop, options, defaults);

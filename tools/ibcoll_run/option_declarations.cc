@@ -83,6 +83,8 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--net", options.net, "transport between nodes (sets IBCOLL_NET)")
       ->type_name("NAME")
       ->check(CLI::IsMember(networks()));
+  app.add_flag("--rdma-in-memory", options.rdma_in_memory,
+               "give the ranks an RDMA device in this machine's memory, and --net verbs where no other is named");
   app.add_option("--timeout", options.timeout, "end the job after this time, with exit code 124")
       ->type_name("SECONDS")
       ->check([](const std::string& text) { return parse_seconds(text).status().text(); });

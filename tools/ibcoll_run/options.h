@@ -31,6 +31,7 @@ struct Options {
   std::string hostfile;
   std::string rsh;
   std::string net;
+  bool rdma_in_memory = false;
   double timeout = 0;  // seconds; 0: none
   bool tag_output = false;
   std::optional<bool> pty;  // none: where standard output is a terminal

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 
@@ -64,7 +65,10 @@ Terminal terminal_of(const Options& options) {
 // In addition to the variables of each program.
 std::vector<std::string> environment_of_job(const Options& options) {
   std::vector<std::string> variables;
-  if (!options.net.empty()) variables.push_back("IBCOLL_NET=" + options.net);
+  if (!options.net.empty())
+    variables.push_back("IBCOLL_NET=" + options.net);
+  else if (options.rdma_in_memory && std::getenv("IBCOLL_NET") == nullptr)
+    variables.emplace_back("IBCOLL_NET=verbs");
   // A rank's standard error is a pipe. Progress lines still make sense where the launcher's leads to a terminal. The
   // value is the number of columns beside the tag of rank 0.
   if (overwrites_lines(STDERR_FILENO)) {

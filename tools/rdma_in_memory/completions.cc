@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/rdma_in_memory/completions.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <mutex>
 
@@ -104,12 +105,13 @@ void add_to(uint32_t index, const ibv_wc& what, uint64_t due) {
 
 void add_own(ibv_cq* queue, const ibv_wc& what, uint64_t due) {
   auto& own = *static_cast<CompletionQueue*>(queue);
-  if (due == 0) {
+  if (!model().has_times()) {
     add_to(own.index, what, 0);
     return;
   }
   const std::lock_guard guard(own.polling);
-  own.sent.emplace_back(due, what);
+  const uint64_t before = own.sent.empty() ? 0 : own.sent.back().first;  // they come in the order of the requests
+  own.sent.emplace_back(std::max(due, before), what);
 }
 
 int poll(ibv_cq* which, int most, ibv_wc* found) {
