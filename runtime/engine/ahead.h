@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How far a rank may run ahead of a peer with eager messages: in how many collectives that the peer has not completed,
-// and with how many bytes in these. That bounds what the peer keeps for this rank.
+// with how many bytes in these, and with how many that it has spilled. That bounds what the peer keeps for this rank.
 #pragma once
 
 #include <algorithm>
@@ -35,6 +35,15 @@ class Ahead {
   }
   // Bytes of an eager message left, of a collective that was counted.
   void sent(uint64_t bytes) noexcept { newest().bytes += bytes; }
+  // The same of bytes that were spilled.
+  void spilled(uint64_t bytes) noexcept { newest().spilled += bytes; }
+  // Bytes that were spilled in collectives that the peer has not completed.
+  uint64_t spilled() const noexcept {
+    uint64_t bytes = 0;
+    for (const Group& g : groups_)
+      if (open(g)) bytes += g.spilled;
+    return bytes;
+  }
   // The peer has completed all collectives up to `op`. True: that is news.
   bool completed(uint32_t op) noexcept {
     if (!is_after(op, completed_)) return false;
@@ -45,6 +54,7 @@ class Ahead {
  private:
   struct Group {
     uint64_t bytes = 0;
+    uint64_t spilled = 0;
     uint32_t last = 0;
     uint32_t count = 0;
   };
@@ -53,19 +63,20 @@ class Ahead {
   Group& newest() noexcept { return groups_[(begun_ - 1) % kGroups]; }
 
   bool closed(const Group& g, const Limits& limits) const noexcept {
-    return g.count >= std::max<uint32_t>(1, limits.collectives / kGroups) || g.bytes >= limits.bytes / kGroups;
+    return g.count >= std::max<uint32_t>(1, limits.collectives / kGroups) || g.bytes >= limits.bytes / kGroups ||
+           g.spilled > 0;
   }
 
   void count(uint32_t op, const Limits& limits) noexcept {
     if (begun_ > 0 && !open(newest())) {
-      newest() = {0, op, 1};
+      newest() = {.last = op, .count = 1};
       return;
     }
     Group* const next = &groups_[begun_ % kGroups];
     const bool joins = begun_ > 0 && !closed(newest(), limits) && is_after(op, newest().last);
     if (!joins && !open(*next)) {
       ++begun_;
-      *next = {0, op, 1};
+      *next = {.last = op, .count = 1};
       return;
     }
     Group& g = newest();

@@ -16,10 +16,11 @@ class Exchange;
 
 // Note.kind on the wire.
 enum class NoteKind : uint16_t {
-  kAnnounce = 1,  // payload: RemoteRegion (key 0: send fragments); bytes: size of the region
-  kEager,         // payload: a message or the next piece of one; bytes: size of the message
-  // As kEager, of an announced message before its advertisement has come; the last byte waits for that.
-  kSpill,
+  // payload: RemoteRegion (key 0: send fragments); bytes: size of the region; index: messages before this one that were
+  // spilled whole, and needed no advertisement
+  kAnnounce = 1,
+  kEager,     // payload: a message or the next piece of one; bytes: size of the message
+  kSpill,     // as kEager, of an announced message before its advertisement has come
   kFragment,  // payload: the next piece of an announced message; bytes: size of the message
   kLanded,    // a put's data has landed: the next piece of an announced message; payload none; bytes: size of the piece
   kConsumed,  // bytes: eager pieces of this collective taken so far (credit)
@@ -100,6 +101,7 @@ struct Channel {
   struct Incoming {
     MessageQueue announced;           // not landed yet, in order
     Message* unadvertised = nullptr;  // first announced one whose advertisement has not left
+    uint16_t not_advertised = 0;      // messages that landed without an advertisement: they were spilled whole
     EarlyList unexpected;             // eager messages that came before their announcement
     uint64_t bytes_announced = 0;
     uint64_t bytes_landed = 0;
@@ -111,7 +113,8 @@ struct Channel {
     MessageQueue advertisements;  // the peer's, not used up yet
     MessageQueue wanted;          // to be asked for: addresses at the peer
     uint32_t sent = 0;            // pieces
-    uint64_t spilled = 0;         // bytes that went to the peer's landing memory
+    uint32_t announced_sent = 0;  // messages that are announced: whole
+    uint32_t advertised = 0;      // advertisements that came
     bool spills = false;          // the peer is late: what is put now may go there
     bool ahead = false;           // this collective is counted among those with eager messages to the peer
     bool blocked = false;         // in the scheduler's list of channels to retry

@@ -22,6 +22,8 @@ class EagerCredit {
     ++taken_;
     bytes_taken_ += bytes;
   }
+  // Of a message that was spilled: it counts over all collectives only.
+  void took_spilled(uint64_t bytes) noexcept { bytes_taken_ += bytes; }
   uint32_t taken() const noexcept { return taken_; }
   uint64_t bytes_taken() const noexcept { return bytes_taken_; }
   // The peer needs a report: half of its credit is used up.

@@ -110,6 +110,7 @@ void Incoming::on_fragment(Channel& c, const Note& note, ConstBytes payload) noe
   if (refused && !state_.may_access({m->data + m->moved, payload.size()}, Access::kWrite)) return;
   if (!landing_is_simulated(m->data + m->moved, payload.data()))
     std::memcpy(m->data + m->moved, payload.data(), payload.size());
+  if (static_cast<NoteKind>(note.kind) == NoteKind::kSpill) c.credit.took_spilled(payload.size());
   if (m->moved + payload.size() == m->bytes && !conceal(c.peer, *m))
     return state_.mismatch(c.peer, note.bytes, m->bytes, "bytes of a message that it writes twice");
   land(c, payload.size());
@@ -138,6 +139,7 @@ void Incoming::land(Channel& c, uint64_t bytes) noexcept {
   if (m->moved == m->bytes) {
     c.in.announced.pop();
     if (c.in.unadvertised == m) c.in.unadvertised = m->next;
+    c.in.not_advertised += !m->advertised;
     ++landed_;
     state_.recycle(m);
     trace_.landed(c.times);
@@ -181,7 +183,7 @@ void Incoming::close() noexcept {
   for (Channel* c = state_.first(); c; c = c->next_peer) {
     engine.early_messages().recycle(c->in.unexpected);
     const EagerCredit& credit = c->credit;
-    if (credit.taken() > 0 && state_.links().credit().ended(c->peer, state_.op(), credit.bytes_taken()))
+    if (credit.bytes_taken() > 0 && state_.links().credit().ended(c->peer, state_.op(), credit.bytes_taken()))
       engine.credit_is_due();
   }
 }

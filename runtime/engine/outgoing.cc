@@ -35,6 +35,8 @@ void Outgoing::want(Channel& c, uint64_t address, uint64_t bytes) noexcept {
 }
 
 void Outgoing::on_advertisement(Channel& c, const Note& note, ConstBytes payload) noexcept {
+  // Of a message that was spilled whole while the advertisement was on its way: it needs no answer.
+  if (c.out.advertised++ + note.index < c.out.announced_sent) return;
   Message* const m = state_.message();
   if (!m || payload.size() != sizeof(RemoteRegion)) return;
   std::memcpy(&m->region, payload.data(), sizeof(RemoteRegion));
@@ -63,7 +65,7 @@ bool Outgoing::pump_advertisements(Channel& c) noexcept {
                              : state_.scheme() == IBCOLL_SCHEME_ZERO_COPY;
     if (exposes && m->region.key == 0) m->region = links_.expose(c.peer, Bytes(m->data, m->bytes));
     const ConstBytes payload(reinterpret_cast<const std::byte*>(&m->region), sizeof(RemoteRegion));
-    if (!links_.send(c.peer, state_.note(NoteKind::kAnnounce, m->bytes, 0), payload)) return false;
+    if (!links_.send(c.peer, state_.note(NoteKind::kAnnounce, m->bytes, c.in.not_advertised), payload)) return false;
     m->advertised = true;
   }
   return true;
@@ -132,7 +134,9 @@ Outgoing::Sent Outgoing::send_announced(Channel& c, Message& put) noexcept {
     if (const Sent written = write(c, *to, left); written != Sent::kYes) return written;
   if (to->region.key == 0 && !send_fragments(c, NoteKind::kFragment, put, put.bytes)) return Sent::kBusy;
   to->moved += left.size();
-  if (to->moved == to->bytes) state_.recycle(c.out.advertisements.pop());
+  if (to->moved < to->bytes) return Sent::kYes;
+  state_.recycle(c.out.advertisements.pop());
+  ++c.out.announced_sent;
   return Sent::kYes;
 }
 
@@ -162,16 +166,19 @@ bool Outgoing::send_fragments(Channel& c, NoteKind kind, Message& put, uint64_t 
   return true;
 }
 
-// The peer's engine keeps the fragments until it announces; how much it keeps of all ranks is bounded by their shares.
-// The last byte waits for the advertisement, so that every message ends in the same way.
+// The peer's engine keeps the fragments until it announces; how much it keeps of all ranks is bounded by their shares,
+// over all collectives. What the share has no room for waits for the advertisement.
 Outgoing::Sent Outgoing::spill(Channel& c, Message& put) noexcept {
   if (put.bytes != put.total || !may_run_ahead(c)) return Sent::kWaits;
   const uint64_t from = put.moved;
-  const uint64_t end = from + std::min(spill_share_ - c.out.spilled, put.bytes - 1 - from);
+  const uint64_t used = std::min(spill_share_, links_.credit().spilled_to(c.peer));
+  const uint64_t end = from + std::min(spill_share_ - used, put.bytes - from);
   const bool all = send_fragments(c, NoteKind::kSpill, put, end);
-  c.out.spilled += put.moved - from;
+  links_.credit().spilled(c.peer, put.moved - from);
   put.spilled = put.moved;
-  return all ? Sent::kWaits : Sent::kBusy;
+  if (put.moved < put.bytes) return all ? Sent::kWaits : Sent::kBusy;
+  ++c.out.announced_sent;
+  return Sent::kYes;
 }
 
 }  // namespace ibcoll

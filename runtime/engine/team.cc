@@ -143,12 +143,14 @@ void Team::deliver_early(Request& request) noexcept {
   }
 }
 
-// Handles a message of a collective that was started here. After its end credit may still come, data may not.
+// Handles a message of a collective that was started here. After its end credit may still come, and advertisements of
+// messages that were spilled whole while these were on their way; data may not.
 void Team::on_message(int peer, const Note& note, ConstBytes payload) noexcept {
   if (Request* const request = calls_.find(note.op)) {
     request->exchange().on_note(peer, note, payload);
     engine_.scheduler().run_if_ready(request->exchange());
-  } else if (static_cast<NoteKind>(note.kind) != NoteKind::kConsumed) {
+  } else if (const auto kind = static_cast<NoteKind>(note.kind);
+             kind != NoteKind::kConsumed && !(kind == NoteKind::kAnnounce && links_.credit().spilled_to(peer) > 0)) {
     questions_.suspect(
         peer, note.op,
         error(IBCOLL_ERR_MISMATCH,

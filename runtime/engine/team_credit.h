@@ -28,6 +28,12 @@ class TeamCredit {
   bool may_send(int peer, uint32_t op) noexcept;
   // Bytes of an eager message left, of a collective that was counted.
   void sent(int peer, uint64_t bytes) noexcept { peers_.find(peer)->ahead.sent(bytes); }
+  // The same of bytes that were spilled; and how many of those are in collectives that the peer has not completed.
+  void spilled(int peer, uint64_t bytes) noexcept { peers_.find(peer)->ahead.spilled(bytes); }
+  uint64_t spilled_to(int peer) const noexcept {
+    const Peer* const p = peers_.find(peer);
+    return p ? p->ahead.spilled() : 0;
+  }
   // A note of the peer says that it has completed all collectives up to `op`. True: that is news.
   bool peer_completed(int peer, uint32_t op) noexcept {
     Peer* const p = peers_.find(peer);
@@ -41,8 +47,8 @@ class TeamCredit {
 
   // ---- receiving
 
-  // Collective `op` has ended here, in which eager messages of `bytes` bytes came from the peer. True: credit of the
-  // peer is due.
+  // Collective `op` has ended here, in which the peer has sent `bytes` bytes ahead: eager, or spilled. True: credit of
+  // the peer is due.
   bool ended(int peer, uint32_t op, uint64_t bytes) noexcept;
   // The peer asks for credit. True: credit of the peer is due.
   bool wanted(int peer) noexcept;
@@ -66,9 +72,9 @@ class TeamCredit {
     int peer = -1;
     Peer* next_peer = nullptr;
     Ahead ahead;
-    bool asked = false;    // for credit, and has not answered
-    bool wanted = false;   // it has asked for credit
-    uint32_t pending = 0;  // completed collectives with eager messages of the peer, which it does not know of yet
+    bool asked = false;            // for credit, and has not answered
+    bool wanted = false;           // it has asked for credit
+    uint32_t pending = 0;          // completed collectives in which it has sent ahead, which it does not know of yet
     uint32_t pending_through = 0;  // the last of them
     uint64_t pending_bytes = 0;    // of these messages
     uint32_t reported = 0;         // last `completed` that was sent to it

@@ -25,6 +25,7 @@ struct Late {
   Time by;
   bool no_wait_for_the_node = false;  // asked for though the algorithm does not promise it
   uint64_t parameter = 0;             // 0: what the algorithm chooses
+  uint64_t seed = 0;                  // 0: all messages take the same time
 
   bool lanes() const { return no_wait_for_the_node || std::string_view(algorithm) == "pap_shm_lanes"; }
   bool shm() const { return std::string_view(algorithm).find("shm") != std::string_view::npos; }
@@ -43,6 +44,26 @@ bool may_wait(const Late& late, const Placement& nodes, int from, int to) {
   return ranks[static_cast<size_t>(position) % ranks.size()] == late.rank;
 }
 
+// Messages that other ranks send to the late one once it has come.
+class SentToLateRank final : public sim::Observer {
+ public:
+  explicit SentToLateRank(int late) : late_(late) {}
+  void has_come() { has_come_ = true; }
+  uint64_t messages() const { return messages_; }
+  void posts(sim::Message& message) override { messages_ += has_come_ && message.to == late_; }
+  void departs(const sim::Message&, Time, Time) override {}
+  void arrives(const sim::Message&, Time) override {}
+  void taken(const sim::Message&, Time) override {}
+  void works(int, uint64_t, Time, Time) override {}
+  void shows(int, Time) override {}
+  void looks(int) override {}
+
+ private:
+  int late_;
+  bool has_come_ = false;
+  uint64_t messages_ = 0;
+};
+
 struct Outcome {
   bool others_were_done = true;  // when the late rank came
   std::string missing;           // blocks that were not there then
@@ -51,14 +72,20 @@ struct Outcome {
   Time late_rank_done = 0;       // from its arrival to when all was there for it
   sim::Counters at_arrival;      // what had been sent when it came
   sim::Counters counters;
+  uint64_t sent_to_late_rank = 0;  // messages, once it has come
 };
+
+bool gathers(ibcoll_collective_t collective) { return collective == IBCOLL_GATHER || collective == IBCOLL_GATHERV; }
 
 Outcome run_late(const Late& late) {
   const int p = static_cast<int>(late.nodes.size());
   SimJobParams params;
   params.network.ranks = p;
   params.network.node_of = late.nodes;
-  params.network.between_nodes.jitter_ns = params.network.within_node.jitter_ns = 0;
+  if (late.seed > 0)
+    params.network.seed = late.seed;
+  else
+    params.network.between_nodes.jitter_ns = params.network.within_node.jitter_ns = 0;
   params.lazy = 0;
   params.window_area_bytes = 1 << 20;
   SimJob job(params);
@@ -69,9 +96,12 @@ Outcome run_late(const Late& late) {
   wanted.bytes = late.bytes;
   if (wanted.row().irregular()) wanted.sizes = [bytes = late.bytes](int, int) { return bytes; };
   if (wanted.row().reduces()) wanted.op = IBCOLL_SUM, wanted.count = late.bytes / wanted.element_bytes();
+  if (gathers(late.collective)) wanted.root = late.rank;
   wanted.scheme = late.scheme;
   CollectiveCase call(wanted, 17);
   Outcome outcome;
+  SentToLateRank sent(late.rank);
+  job.network().watch(&sent);
   Time arrived = 0;
   std::vector<std::unique_ptr<Request>> requests;
   for (int rank = 0; rank < p; ++rank) {
@@ -85,7 +115,8 @@ Outcome run_late(const Late& late) {
       if (rank != late.rank) return;
       arrived = job.network().now();
       outcome.at_arrival = job.network().counters();
-      if (wanted.row().reduces()) return;
+      sent.has_come();
+      if (wanted.row().reduces() || gathers(late.collective)) return;
       for (int to = 0; to < p; ++to)
         for (int from = 0; from < p; ++from)
           if (!may_wait(late, job.placement(team), from, to) && !call.at(to).has_block(from, 0)) {
@@ -105,6 +136,7 @@ Outcome run_late(const Late& late) {
   const Status status = job.run();
   EXPECT_TRUE(status.ok()) << status.text();
   outcome.counters = job.network().counters();
+  outcome.sent_to_late_rank = sent.messages();
   return outcome;
 }
 
@@ -224,7 +256,57 @@ TEST(NodeLanes, EachRankSendsOnceToEachOtherNode) {
   }
 }
 
-// Long blocks for the late rank travel to its landing memory while it is away, all but their last bytes.
+// What was sent ahead whole is received whole: the late rank needs no address and no last byte of any block.
+class SentAhead : public ::testing::TestWithParam<std::tuple<ibcoll_collective_t, const char*>> {};
+
+TEST_P(SentAhead, NothingIsLeftToSendToTheLateRank) {
+  const auto [collective, algorithm] = GetParam();
+  const Seeds seeds(1, 20);
+  for (int p = 2; p <= 40; p += sweep() || p < 9 ? 1 : 4)
+    for (int layout = 0; layout < 3; ++layout)
+      for (const ibcoll_scheme_t scheme : {IBCOLL_SCHEME_AUTO, IBCOLL_SCHEME_COPY})
+        for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
+          // Up to the share of each sender, which is 2 MB of all. Odd p have eager blocks.
+          const uint64_t share = (2 << 20) / static_cast<uint64_t>(p - 1);
+          const uint64_t bytes = p % 2 == 0 ? std::min<uint64_t>(share, 50'000) : 3'000;
+          Late late{collective, algorithm, scheme, bytes, node_layout(p, layout), static_cast<int>(seed + 5) % p,
+                    kLate};
+          late.seed = seed;
+          const Outcome outcome = run_late(late);
+          ASSERT_EQ(outcome.sent_to_late_rank, 0u)
+              << "p " << p << " layout " << layout << " bytes " << bytes << "; " << replay_command(seed);
+          ASSERT_TRUE(outcome.others_were_done) << outcome.missing;
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(Direct, SentAhead,
+                         ::testing::Combine(::testing::Values(IBCOLL_ALLTOALL, IBCOLL_ALLTOALLV, IBCOLL_ALLGATHER,
+                                                              IBCOLL_ALLGATHERV),
+                                            ::testing::Values("pap_direct")));
+INSTANTIATE_TEST_SUITE_P(ToTheRoot, SentAhead,
+                         ::testing::Combine(::testing::Values(IBCOLL_GATHER, IBCOLL_GATHERV),
+                                            ::testing::Values("linear")));
+
+// Beyond the share, and with a forced zero-copy scheme, the rest waits for the advertisement.
+TEST(Spill, WhatTheShareHasNoRoomForComesAfterTheArrival) {
+  for (const ibcoll_collective_t collective : {IBCOLL_ALLTOALL, IBCOLL_ALLGATHER, IBCOLL_GATHER})
+    for (const int p : {2, 5, 12}) {
+      const uint64_t share = (2 << 20) / static_cast<uint64_t>(p - 1);
+      Late late{collective,
+                gathers(collective) ? "linear" : "pap_direct",
+                IBCOLL_SCHEME_AUTO,
+                share + 1,
+                node_layout(p, 0),
+                p / 2,
+                kLate};
+      EXPECT_EQ(run_late(late).sent_to_late_rank, static_cast<uint64_t>(p - 1)) << p;
+      late.scheme = IBCOLL_SCHEME_ZERO_COPY;
+      late.bytes = 10'000;
+      EXPECT_EQ(run_late(late).sent_to_late_rank, static_cast<uint64_t>(p - 1)) << p;
+    }
+}
+
+// Long blocks for the late rank travel to its landing memory while it is away.
 TEST(Spill, BlocksForTheLateRankTravelWhileItIsAway) {
   for (const ibcoll_collective_t collective : {IBCOLL_ALLTOALL, IBCOLL_ALLGATHER})
     for (const int p : {4, 9}) {

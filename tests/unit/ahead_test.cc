@@ -44,6 +44,20 @@ TEST(Ahead, SoManyBytes) {
   EXPECT_EQ(begun(ahead, 14, limits, 1 << 20), 1u) << "one is never too long";
 }
 
+TEST(Ahead, SpilledBytesCountUntilTheirCollectiveIsComplete) {
+  Ahead ahead;
+  const Ahead::Limits limits{128, kMany};
+  for (uint32_t op = 1; op <= 3; ++op) {
+    EXPECT_TRUE(ahead.begin(op, limits));
+    if (op != 2) ahead.spilled(1000 * op);
+  }
+  EXPECT_EQ(ahead.spilled(), 4000u);
+  EXPECT_TRUE(ahead.completed(1));
+  EXPECT_EQ(ahead.spilled(), 3000u) << "those after it do not hold it back";
+  EXPECT_TRUE(ahead.completed(3));
+  EXPECT_EQ(ahead.spilled(), 0u);
+}
+
 // After any number of calls: within one group, and after so many that each group is used several times.
 TEST(Ahead, BytesOfCompletedCollectivesDoNotCount) {
   for (const uint32_t most : {8, 128}) {

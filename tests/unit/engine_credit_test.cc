@@ -61,13 +61,106 @@ TEST_F(CreditOfOneCollective, SpillsStayWithinTheShare) {
   exchange.incoming().serve(1, 100'000, 1);
   ASSERT_TRUE(exchange.incoming().serve_late());
   put(exchange, 20'000);
-  EXPECT_EQ(bytes_sent(NoteKind::kSpill), 19'999u) << "the last byte waits for the advertisement";
-  advertise(exchange, 20'000);
-  EXPECT_EQ(bytes_sent(NoteKind::kFragment), 1u);
+  EXPECT_EQ(bytes_sent(NoteKind::kSpill), 20'000u);
+  EXPECT_TRUE(exchange.outgoing().all_flushed());
   put(exchange, 100'000);
   EXPECT_EQ(bytes_sent(NoteKind::kSpill), 30'000u);
   advertise(exchange, 100'000);
+  EXPECT_EQ(notes_sent(NoteKind::kFragment), 0) << "that is the advertisement of the message that is there";
+  advertise(exchange, 100'000);
   EXPECT_EQ(bytes_sent(NoteKind::kSpill) + bytes_sent(NoteKind::kFragment), 120'000u);
+  EXPECT_TRUE(exchange.outgoing().all_flushed() && exchange.matched());
+}
+
+// The peer says how many messages it has found whole; the others it advertises.
+TEST_F(CreditOfOneCollective, AdvertisementsPassMessagesThatWereSpilledWhole) {
+  for (const uint16_t found_whole : {0, 1, 2}) {
+    SetUpAgain();
+    Exchange exchange(team(0), kSignature);
+    start(exchange);
+    exchange.incoming().serve(1, 5'000, 1);
+    ASSERT_TRUE(exchange.incoming().serve_late());
+    for (const uint64_t bytes : {5'000, 6'000, 50'000}) put(exchange, bytes);
+    EXPECT_EQ(bytes_sent(NoteKind::kSpill), 30'000u);
+    for (uint16_t message = found_whole; message < 2; ++message)
+      advertise(exchange, 5'000 + 1'000u * message, found_whole);
+    EXPECT_EQ(notes_sent(NoteKind::kFragment), 0) << found_whole;
+    advertise(exchange, 50'000, found_whole);
+    EXPECT_EQ(bytes_sent(NoteKind::kFragment), 31'000u) << found_whole;
+    EXPECT_TRUE(team(0).failure().ok()) << team(0).failure().text();
+  }
+}
+
+// What lies in the landing memory of a peer counts until the peer has completed the collective.
+TEST_F(CreditOfOneCollective, SpillsStayWithinTheShareOverAllCollectives) {
+  const auto spilled_in = [this](uint32_t op) {
+    Exchange exchange(team(0), kSignature);
+    exchange.reset(op, IBCOLL_SCHEME_AUTO, false);
+    exchange.incoming().serve(1, 20'000, 1);
+    EXPECT_TRUE(exchange.incoming().serve_late());
+    const uint64_t before = bytes_sent(NoteKind::kSpill);
+    put(exchange, 20'000);
+    return bytes_sent(NoteKind::kSpill) - before;
+  };
+  EXPECT_EQ(spilled_in(1), 20'000u);
+  EXPECT_EQ(spilled_in(2), 10'000u);
+  EXPECT_EQ(spilled_in(3), 0u);
+  Note completed = note(NoteKind::kCompleted, 0);
+  completed.completed = 1;
+  team(0).on_note(1, completed, {});
+  EXPECT_EQ(spilled_in(4), 20'000u);
+}
+
+// A message that is there in full is taken and nothing is sent for it; one of which a part is there is advertised.
+TEST_F(CreditOfOneCollective, AMessageThatWasSpilledWholeIsNotAdvertised) {
+  Exchange exchange(team(0), kSignature);
+  start(exchange);
+  std::vector<std::byte> into(9'000);
+  const ConstBytes from(memory_);
+  for (int fragment = 0; fragment < 3; ++fragment)
+    exchange.on_note(1, note(NoteKind::kSpill, 3'000), from.first(1'000));
+  for (int fragment = 0; fragment < 2; ++fragment)
+    exchange.on_note(1, note(NoteKind::kSpill, 6'000), from.first(1'000));
+  exchange.incoming().announce(1, Bytes(into).first(3'000), 1);
+  EXPECT_TRUE(exchange.incoming().all_landed());
+  EXPECT_TRUE(wire_.boxes[1].empty());
+  exchange.incoming().announce(1, Bytes(into).subspan(3'000), 1);
+  EXPECT_FALSE(exchange.incoming().all_landed());
+  ASSERT_EQ(notes_sent(NoteKind::kAnnounce), 1);
+  EXPECT_EQ(wire_.boxes[1].back().note.index, 1) << "one message was not advertised";
+}
+
+// So the peer gets credit when it asks, though no eager message has come.
+TEST_F(CreditOfOneCollective, SpilledMessagesAreReportedAsTaken) {
+  for (const bool spilled : {true, false}) {
+    SetUpAgain();
+    std::vector<std::byte> into(9'000);
+    Exchange exchange(team(0), kSignature);
+    start(exchange);
+    exchange.incoming().announce(1, into, 1);
+    for (int fragment = 0; fragment < 3; ++fragment)
+      exchange.on_note(1, note(spilled ? NoteKind::kSpill : NoteKind::kFragment, 9'000),
+                       ConstBytes(memory_).first(3'000));
+    EXPECT_TRUE(exchange.incoming().all_landed());
+    exchange.close();
+    EXPECT_EQ(team(0).links().credit().wanted(1), spilled);
+  }
+}
+
+// An advertisement that passes the end of the message may come when the call of the sender has ended.
+TEST_F(CreditOfOneCollective, AdvertisementsOfSpilledMessagesMayComeAfterTheEnd) {
+  for (const bool spills : {true, false}) {
+    SetUpAgain();
+    team(0).links().credit().may_send(1, kOp);
+    if (spills) team(0).links().credit().spilled(1, 10);
+    auto call = make_call(team(0), 8);
+    ASSERT_TRUE(call->request->start().ok());
+    ASSERT_EQ(call->request->exchange().op(), kOp);
+    team(0).finish(*call->request);
+    const RemoteRegion none;
+    team(0).on_note(1, note(NoteKind::kAnnounce, 5'000), std::as_bytes(std::span(&none, 1)));
+    EXPECT_EQ(team(0).health().good(), spills);
+  }
 }
 
 // A peer that may not read asks for bytes of what this rank has lent, and gets nothing else.

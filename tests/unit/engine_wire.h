@@ -199,9 +199,18 @@ class ExchangeTest : public EngineTest {
   void start(Exchange& exchange) { exchange.reset(kOp, IBCOLL_SCHEME_AUTO, false); }
   void put(Exchange& exchange, uint64_t bytes) { exchange.outgoing().put(1, ConstBytes(memory_).first(bytes), bytes); }
   // Rank 1 has memory for a message, to which no other rank may write.
-  void advertise(Exchange& exchange, uint64_t bytes) {
+  void advertise(Exchange& exchange, uint64_t bytes, uint16_t not_advertised = 0) {
     const RemoteRegion none;
-    exchange.on_note(1, note(NoteKind::kAnnounce, bytes), std::as_bytes(std::span(&none, 1)));
+    Note advertisement = note(NoteKind::kAnnounce, bytes);
+    advertisement.index = not_advertised;
+    exchange.on_note(1, advertisement, std::as_bytes(std::span(&none, 1)));
+  }
+  void SetUpAgain() {
+    teams_.clear();
+    engines_.clear();
+    transports_.clear();
+    wire_ = Wire(kRanks);
+    SetUp();
   }
 
   std::vector<std::byte> memory_ = std::vector<std::byte>(100'000);

@@ -9,7 +9,10 @@ namespace {
 
 Task run(Comm& c, Args a) {
   if (c.rank() != a.root) {
-    c.put(a.root, a.own(c.rank()));
+    const ConstBytes own = a.own(c.rank());
+    c.serve(a.root, own.size());
+    const int root = co_await c.next_arrival();  // if it is late, the block goes ahead
+    c.put(root, own);
     co_await c.flushed();
     co_return;
   }
