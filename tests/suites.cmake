@@ -72,7 +72,7 @@ ibcoll_suite(layering release SECONDS 60 BESIDE
 ibcoll_suite(mutants release SECONDS 60 BESIDE
   COMMAND [[python3 tests/cases.py tests/mutants]])
 ibcoll_suite(compare release SECONDS 120 BESIDE
-             TARGETS ibcoll_run ibcoll_guidelines ibcoll_regret ibcoll_count_instructions ibcoll_tables
+             TARGETS all
   COMMAND [[all_of "python3 tests/cases.py tests/perf/test_"{compare,guidelines,instructions,regret,results}.py]])
 ibcoll_suite(vm_bed release SECONDS 120 BESIDE
   COMMAND [[python3 tests/cases.py tests/vm/test_bed.py NotBooted Steps]])

@@ -3,12 +3,15 @@
 // buffers change. What the counted rank needs is there when it calls, so it never waits, and the counts do not depend on
 // what else the machine does.
 //
-//   ibcoll_count_instructions RANK     the rank that is counted; only that one runs under callgrind
+//   ibcoll_count_instructions RANK [COLLECTIVE...]     the rank that is counted; only that one runs under callgrind
 #include <valgrind/callgrind.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string_view>
+#include <vector>
 
 #include "tools/oracle/blocking_call.h"
 #include "tools/timed_algorithms/timed_algorithms.h"
@@ -71,8 +74,8 @@ class CountedCalls {
 }  // namespace ibcoll::perf
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fputs("usage: ibcoll_count_instructions RANK; perf/measure instructions starts it\n", stderr);
+  if (argc < 2) {
+    std::fputs("usage: ibcoll_count_instructions RANK [COLLECTIVE...]; perf/measure instructions starts it\n", stderr);
     return 2;
   }
   try {
@@ -80,7 +83,9 @@ int main(int argc, char** argv) {
     ibcoll::expect_ok(ibcoll_context_create(nullptr, &context), "ibcoll_context_create");
     {
       ibcoll::perf::CountedCalls calls(ibcoll_team_world(context), ibcoll_context_rank(context) == std::atoi(argv[1]));
-      for (const ibcoll::Collective& row : ibcoll::kCatalog) calls.run(row);
+      const std::vector<std::string_view> wanted(argv + 2, argv + argc);
+      for (const ibcoll::Collective& row : ibcoll::kCatalog)
+        if (wanted.empty() || std::find(wanted.begin(), wanted.end(), row.name) != wanted.end()) calls.run(row);
     }
     ibcoll::expect_ok(ibcoll_context_destroy(context), "ibcoll_context_destroy");
   } catch (const std::exception& problem) {

@@ -20,11 +20,13 @@ class Bed:
     cluster: cluster_nodes.Nodes | None = None  # None: the nodes are emulated
     net: str | None = None  # None: what each library takes by itself; verbs: the same RDMA device for all
     through: str | None = None  # the route of the library "through", one of launch.ROUTES
-    build: pathlib.Path | None = None  # where that is
+    build: pathlib.Path | None = None  # where that is, and ibcoll_run
 
     def command(self, name, ranks, program):
         """Words that start `ranks` ranks of a program, given with its arguments, on a library."""
         words = [*self._starter(name, ranks, program[0]), *program]
+        if self.net == "verbs" and name not in launch.OWN:
+            words = rdma.within(self.build / "bin", words)
         if self.cluster:
             words = self.cluster.enter("n1", words)
         return [str(word) for word in words]
@@ -32,11 +34,11 @@ class Bed:
     def environment(self):
         """Open MPI refuses to run as root, as in a container, without both of its variables. A file of
         timed choices may come from another build or from a busy machine. The cores of emulated nodes are
-        those that ibcoll_run gives them."""
+        those that ibcoll_run gives them. Over verbs, memory stays pinned with every version of UCX (docs/limits.md)."""
         own = self.nodes > 1 and not self.cluster
         return dict({"IBCOLL_TUNING": "off", **os.environ}, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                     NODE_CPUS=emulated_node_cpus(self.nodes) if own else "",
-                    **({"IBCOLL_NET": self.net, "NODE_NAMESPACES": "ipc,pid"} if self.net else {}))
+                    **({"IBCOLL_NET": self.net, "NODE_NAMESPACES": "ipc,pid", "UCX_MEM_EVENTS": "y"} if self.net else {}))
 
     def title(self):
         """What the head of a table says of it."""
@@ -44,7 +46,7 @@ class Bed:
             state = self.cluster.state_or_error()
             return (f", {self.nodes} node{'s' * (self.nodes > 1)} of perf/cluster at {state['rate']}, "
                     f"{cluster_nodes.share_text(state)}")
-        over = f" over {self.net}" if self.net else ""
+        over = f" over {self.net} ({rdma.title()})" if self.net else ""
         return f", {self.nodes} nodes{over}" if self.nodes > 1 else ""
 
     def _hosts(self, ranks):
@@ -63,6 +65,8 @@ class Bed:
                 words += ["--host", self._hosts(ranks), "--rsh", cluster_nodes.AGENT]
                 # Where nodes have all CPUs, each would bind its first rank to the first CPU.
                 return words if self.cluster.state_or_error()["cpus"][0] else words + ["--no-bind"]
+            if self.net == "verbs" and not rdma.adapter():
+                words.append("--rdma-in-memory")
             return words + ["-n", ranks] + (["--nodes", self.nodes] if self.nodes > 1 else [])
         if name == "through":
             return self._through(ranks, program)

@@ -101,8 +101,8 @@ def parse(description):
     parser.add_argument("--quick", action="store_true", help="fewer sizes and calls: under 2 minutes for 16,2 ranks")
     add_where(parser)
     parser.add_argument("--net", choices=["verbs"], help="--nodes N joined by one RDMA device: ibcoll over verbs, Open "
-                        "MPI over the reliable connections of UCX; one rank on each node, unless --ranks says more; in a "
-                        "virtual machine of tests/vm, unless this one has a device")
+                        "MPI over the reliable connections of UCX; one rank on each node, unless --ranks says more; on "
+                        "a device in memory, unless this machine has one")
     parser.add_argument("--busy", type=busy_count, default=0, metavar="N",
                         help="other processes that compute on this machine all the time")
     parser.add_argument("--collectives", type=lambda text: text.split(","), metavar="LIST",

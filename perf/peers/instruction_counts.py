@@ -20,15 +20,15 @@ def available(programs):
     return shutil.which("valgrind") is not None and (programs / "ibcoll_count_instructions").exists()
 
 
-def _counted(programs, rank, *options):
+def _counted(programs, rank, *options, collectives=(), launch_options=()):
     """The texts that callgrind wrote for groups of calls of this rank of two: (collective, text)."""
     program = str(programs / "ibcoll_count_instructions")
     with tempfile.TemporaryDirectory(prefix="ibcoll_instructions.") as folder:
         counted = ["valgrind", "--quiet", "--tool=callgrind", "--collect-atstart=no", f"--callgrind-out-file={folder}/out",
                    *options, program]
-        commands = [[program, str(rank)], [program, str(rank)]]
-        commands[rank] = [*counted, str(rank)]
-        words = [programs / "ibcoll_run", "-n", "1", *commands[0], ":", "-n", "1", *commands[1]]
+        commands = [[program, str(rank), *collectives], [program, str(rank), *collectives]]
+        commands[rank] = [*counted, str(rank), *collectives]
+        words = [programs / "ibcoll_run", *launch_options, "-n", "1", *commands[0], ":", "-n", "1", *commands[1]]
         launch.text_of([str(word) for word in words], TIMEOUT, "counting instructions: ", env=beds.Bed().environment())
         for file in pathlib.Path(folder).glob("out.*"):
             text = file.read_text(encoding="ascii", errors="replace")
@@ -36,10 +36,12 @@ def _counted(programs, rank, *options):
                 yield name[1], text
 
 
-def counts_of(programs, rank):
-    """{collective: instructions of a call of this rank of two}, medians over groups of calls; rank 0 is the root."""
+def counts_of(programs, rank, over_verbs=False):
+    """{collective: instructions of a call of this rank of two}, medians over groups of calls; rank 0 is the root.
+    `over_verbs`: a rank on each of two nodes, joined by a device in memory, where posting a request is part of it."""
     counts = {}
-    for name, text in _counted(programs, rank):
+    where = {"collectives": bounds(True), "launch_options": ["--rdma-in-memory", "--nodes", "2"]} if over_verbs else {}
+    for name, text in _counted(programs, rank, **where):
         counts.setdefault(name, []).append(int(re.search(r"^totals: (\d+)", text, re.M)[1]) / GROUP)
     return {name: statistics.median(groups) for name, groups in counts.items()}
 
@@ -63,6 +65,8 @@ def walk_of(programs, collective):
     return min(groups, key=len)
 
 
-def bounds():
+def bounds(over_verbs=False):
     """{collective: (of the root, of the other rank)}"""
-    return json.loads(BOUNDS.read_text(encoding="utf-8"))
+    all_bounds = json.loads(BOUNDS.read_text(encoding="utf-8"))
+    verbs = all_bounds.pop("over verbs")
+    return verbs if over_verbs else all_bounds

@@ -15,6 +15,7 @@ import unittest
 import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+TREE = ROOT / "build/release"
 sys.path[:0] = [str(ROOT / "perf/peers"), str(pathlib.Path(__file__).parent)]
 import beds  # pylint: disable=wrong-import-position
 import compare_options  # pylint: disable=wrong-import-position
@@ -147,9 +148,9 @@ class CompareTest(unittest.TestCase):
         self.assertNotIn("mpi_yield_when_idle", words)
 
     def test_over_verbs_both_have_one_device_and_no_shared_memory(self):
-        bed = beds.Bed(2, net="verbs")
-        with unittest.mock.patch.object(beds.rdma, "device", lambda: "rxe0"):
-            words, shares = [bed.command("openmpi", ranks, ["program"]) for ranks in (2, 8)]
+        bed = beds.Bed(2, net="verbs", build=TREE)
+        with unittest.mock.patch.object(beds.rdma, "adapter", lambda: "rxe0"):
+            words, shares = [bed.command("openmpi", ranks, [TREE / "bin/program"]) for ranks in (2, 8)]
         self.assertEqual(bed.environment()["IBCOLL_NET"], "verbs")
         for word in ("ucx", "^openib,vader", "UCX_TLS=rc,ud,self", "UCX_NET_DEVICES=rxe0:1", "UCX_IB_GID_INDEX=0",
                      "n0:1,n1:1"):
@@ -180,13 +181,14 @@ class CompareTest(unittest.TestCase):
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn("--net verbs: give --nodes N", done.stderr)
 
-    def test_without_a_device_it_runs_in_a_virtual_machine(self):
-        """The folder of the figures is shared with the machine."""
-        with unittest.mock.patch.object(launch, "status_of", return_value=7) as run:
-            self.assertEqual(beds.rdma.in_virtual_machine(["perf/compare", "--net", "verbs"], self.folder), 7)
-        words, = run.call_args.args
-        self.assertEqual(words[words.index("--share") + 1], self.folder)
-        self.assertEqual(words[-3:], ["perf/compare", "--net", "verbs"])
+    def test_without_a_device_both_have_one_in_memory(self):
+        bed = beds.Bed(2, net="verbs", build=TREE)
+        with unittest.mock.patch.object(beds.rdma, "adapter", lambda: None):
+            own, other = [bed.command(name, 2, [TREE / "bin/program"]) for name in ("ibcoll", "openmpi")]
+            self.assertIn("memory0", bed.title())
+        self.assertEqual(own[:2], [str(TREE / "bin/ibcoll_run"), "--rdma-in-memory"])
+        self.assertEqual(other[:6], [*own[:2], "-n", "1", "--no-bind", "mpirun.openmpi"])
+        self.assertIn("UCX_NET_DEVICES=memory0:1", other)
 
     def test_mpich_takes_no_part_where_it_moves_no_data(self):
         for calls, mpich in (("persistent", "-"), ("blocking", r"9\.00")):

@@ -15,11 +15,13 @@ import instruction_counts  # pylint: disable=wrong-import-position
 
 
 class Instructions(unittest.TestCase):
-    def check(self, rank):
+    def check(self, rank, over_verbs=False):
         if not instruction_counts.available(BIN):
             self.skipTest("needs valgrind, with its headers when ibcoll is built")
-        bounds = instruction_counts.bounds()
-        counts = instruction_counts.counts_of(BIN, rank)
+        if over_verbs and not (BIN.parent / "lib/libibcoll_rdma_in_memory.so").exists():
+            self.skipTest("needs libibverbs when ibcoll is built")
+        bounds = instruction_counts.bounds(over_verbs)
+        counts = instruction_counts.counts_of(BIN, rank, over_verbs)
         self.assertEqual(set(counts), set(bounds))
         for collective, count in counts.items():
             with self.subTest(collective=collective):
@@ -31,6 +33,10 @@ class Instructions(unittest.TestCase):
 
     def test_of_the_other_rank(self):
         self.check(1)
+
+    def test_over_verbs(self):
+        for rank in (0, 1):
+            self.check(rank, over_verbs=True)
 
 
 if __name__ == "__main__":
