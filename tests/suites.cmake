@@ -140,6 +140,9 @@ ibcoll_suite(sweep_parts release ALL SECONDS 600
 ibcoll_suite(sweep_processes release ALL SECONDS 600 BESIDE
              TARGETS all ibcoll_failures_tests ibcoll_launcher_tests ibcoll_launcher_probe
   COMMAND [[all_of $build/bin/ibcoll_{failures,launcher}_tests "python3 tests/cases.py tests/launcher --part "{1,2}/2]])
+ibcoll_suite(sweep_rdma_in_memory release ALL SECONDS 400 BESIDE TARGETS all ibcoll_conformance_tests
+  COMMAND [[all_of "$in_memory $build/bin/ibcoll_conformance_tests --gtest_filter=*ucx_rdma:*SeenByThoseWhoOnlyListen/verbs*" \
+    "python3 tests/cases.py tests/rdma_in_memory/test_open_mpi.py"]])
 ibcoll_suite(sweep_api release ALL SECONDS 900 TARGETS all ibcoll_api_ranks
   COMMAND [[export IBCOLL_TEST_SWEEP=all
     all_of "python3 tests/cases.py tests/multiprocess/test_api.py --part "{1,2}/2]])

@@ -26,11 +26,11 @@ PLAIN = {
 }
 OVER_VERBS = {f"verbs_{nodes}": Layout(f"{nodes} nodes x 1, verbs", f"verbs, {nodes} nodes",
                                        ["--net", "verbs", "--nodes", nodes, "--libraries", "ibcoll,openmpi"],
-                                       quick_rounds=2)  # in emulation a launch of Open MPI takes some 6 s
+                                       quick_rounds=2)
               for nodes in (2, 4)}
 OVER_VERBS |= {f"verbs_{nodes}x{8 // nodes}": Layout(f"{nodes} nodes x {8 // nodes}, verbs", f"verbs, {nodes} nodes, 8 ranks",
                                                      [*OVER_VERBS[f"verbs_{nodes}"].words, "--ranks", 8], quick_rounds=2,
-                                                     named_only=True)  # in emulation a call takes milliseconds
+                                                     named_only=True)
                for nodes in (2, 4)}
 PERSISTENT = {f"{name}_persistent": Layout(f"{PLAIN[name].title}, persistent", f"{PLAIN[name].mark}, persistent",
                                            [*PLAIN[name].words, "--calls", "persistent"])
