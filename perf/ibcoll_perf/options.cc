@@ -11,6 +11,7 @@
 
 #include "perf/arrival/prepare.h"
 #include "runtime/base/catalog.h"
+#include "tools/options/help.h"
 #include "tools/options/not_nan.h"
 #include "tools/oracle/elements.h"
 
@@ -158,6 +159,10 @@ void read(const Text& text, Options& options) {
 
 std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options& options) {
   CLI::App app("Times a collective over a range of sizes. Start it under ibcoll_run, or a launcher of PMIx or PMI.");
+  give_help(app,
+            "  ibcoll_run -n 4 ibcoll_perf allreduce\n"
+            "  ibcoll_run -n 4 --nodes 2 ibcoll_perf alltoall --check\n"
+            "  ibcoll_run -n 16 ibcoll_perf allgather --algorithm all --arrival random:1\n");
   Text text;
   describe_calls(app, options, text);
   describe_loop(app, options, text);

@@ -17,11 +17,13 @@ foreach(module ${network_modules} ibcoll_pmix ibcoll_trace_module ibcoll_rdma_in
   if(TARGET ${module})
     install(TARGETS ${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
     set_property(TARGET ${module} APPEND PROPERTY INSTALL_RPATH "$ORIGIN")
+    list(APPEND installed ${module})
   endif()
 endforeach()
 # No library to link, so not beside them: Open MPI looks for its components in folders.
 if(TARGET mca_coll_ibcoll)
   install(TARGETS mca_coll_ibcoll LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ibcoll/openmpi)
+  list(APPEND installed mca_coll_ibcoll)
   set_property(TARGET mca_coll_ibcoll APPEND PROPERTY INSTALL_RPATH "$ORIGIN/../..")
 endif()
 if(TARGET ibcoll_mpi_bootstrap_openmpi OR TARGET ibcoll_mpi_bootstrap_mpich)
@@ -32,8 +34,13 @@ foreach(program ibcoll_run ibcoll_info ibcoll_mpi ibcoll_perf ibcoll_sim ibcoll_
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
     set_property(TARGET ${program} APPEND PROPERTY INSTALL_RPATH "$ORIGIN/${lib_from_bin}")
+    list(APPEND installed ${program})
+    install(FILES ${PROJECT_SOURCE_DIR}/tools/completions/ibcoll RENAME ${program}
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
   endif()
 endforeach()
+# All that is installed, and no more.
+add_custom_target(ibcoll_installed DEPENDS ibcoll ${installed})
 
 install(EXPORT ibcollTargets NAMESPACE ibcoll:: DESTINATION ${package_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/runtime/api/ibcollConfig.cmake.in ${PROJECT_BINARY_DIR}/ibcollConfig.cmake

@@ -32,7 +32,7 @@ ONLY = {
     "bootstrap/mpi/": ["bootstrap/mpi/", "runtime/include/"],
     "runtime/under_mpi/core/": ["runtime/under_mpi/core/", "runtime/include/"],
     "runtime/under_mpi/": ["runtime/under_mpi/", "runtime/include/"],
-    "tools/ibcoll_run/": ["tools/ibcoll_run/", "tools/terminal.h", "bootstrap/", "runtime/include/", "runtime/base/"],
+    "tools/ibcoll_run/": ["tools/ibcoll_run/", "tools/options/", "tools/terminal.h", "bootstrap/", "runtime/include/", "runtime/base/"],
     "tools/ibcoll_sim/": ["tools/ibcoll_sim/", "tools/options/", "tools/oracle/", "runtime/"],  # the runtime itself, in one process
     "tools/": ["tools/", "runtime/include/", "runtime/base/"],
     "perf/peers/": ["perf/", "tools/oracle/distributions.h", "runtime/base/catalog.h"],

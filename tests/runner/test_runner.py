@@ -5,6 +5,7 @@ import csv
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -81,6 +82,45 @@ class Runner(unittest.TestCase):
             "test_made.Some.test_a": "OK", "test_made.Some.test_b": "FAILED", "test_made.Some.test_c": "SKIPPED",
             "test_made.Others.test_d": "OK", "Of/Some.Test/4": "OK"})
         self.assertEqual((rows["Of/Some.Test/4"]["suite"], rows["Of/Some.Test/4"]["ms"]), ("made", "7"))
+
+    def build_tree(self, tree, before="true", **environment):
+        """tools/build_tree after a command as root, in a mount namespace of its own."""
+        return self.run_words("unshare", "--mount", "bash", "-c", f"{before} && exec tools/build_tree release '{tree}' -n",
+                              **environment)
+
+    @unittest.skipIf(os.geteuid(), "only root mounts")
+    def test_a_full_disk_is_named(self):
+        done = self.build_tree(self.folder, f"mount -t tmpfs -o size=64K none {self.folder}")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(f"0 MB are left where {self.folder} is; a build takes 1 GB. Make room and repeat", done.stderr)
+
+    def test_a_compiler_that_is_too_old_is_named(self):
+        compiler = self.folder / "g++-9"
+        compiler.write_text("#!/bin/bash\nexec g++ -U__GNUC__ -D__GNUC__=9 -Wno-builtin-macro-redefined \"$@\"\n")
+        compiler.chmod(0o755)
+        done = self.run_words("cmake", "-S", TESTS.parent, "-B", self.folder / "a tree", CXX=compiler)
+        self.assertNotEqual(done.returncode, 0)
+        said = " ".join(done.stderr.split())
+        self.assertRegex(said, r"g\+\+-9 is GNU 9\.\d+\.\d+, and ibcoll needs 12 or later\. Install it")
+
+    def test_packages_without_root_or_network(self):
+        copy = self.folder / "install_packages"
+        text = (TESTS.parent / "tools/install_packages").read_text()
+        copy.write_text(text.replace("[build]=\"", "[build]=\"ibcoll-no-such-package "))
+        copy.chmod(0o755)
+        tools = self.folder / "tools"
+        tools.mkdir()
+        for name, script in (("id", "echo 1000"), ("sudo", "exit 1")):
+            (tools / name).write_text(f"#!/bin/bash\n{script}\n")
+            (tools / name).chmod(0o755)
+        done = self.run_words(copy, PATH=f"{tools}:{os.environ['PATH']}")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("apt-get failed (its last lines are above); is the network there", done.stderr)
+        (tools / "sudo").unlink()
+        without = ":".join(folder for folder in os.environ["PATH"].split(":") if not os.path.exists(f"{folder}/sudo"))
+        if all(shutil.which(word, path=without) for word in ("apt-get", "dpkg-query", "sed", "tr")):
+            done = self.run_words(copy, PATH=f"{tools}:{without}")
+            self.assertIn("let an administrator run: apt-get install ", done.stderr)
 
     def test_sweeps_are_named_where_they_are_asked_for(self):
         usual, everything = (self.run_words(TESTS / "run", "-l", *words).stdout.split() for words in ((), ("--all",)))

@@ -17,6 +17,7 @@
 #include "runtime/base/low_descriptors.h"
 #include "tools/ibcoll_info/answer.h"
 #include "tools/options/early_end.h"
+#include "tools/options/help.h"
 #include "tools/options/output_file.h"
 
 namespace ibcoll::info {
@@ -88,6 +89,10 @@ void describe_options(CLI::App& app, Options& options) {
 int run_program(int argc, char** argv) {
   Options options;
   CLI::App app("Shows version, settings, devices and algorithms of ibcoll; of a whole job under ibcoll_run.");
+  give_help(app,
+            "  ibcoll_info -c                               settings\n"
+            "  ibcoll_run --host h1:2,h2:2 ibcoll_info -d   which network, and why\n"
+            "  ibcoll_run -n 16 --nodes 4 ibcoll_info -A    what would run there, and why\n");
   describe_options(app, options);
   if (const std::optional<EarlyEnd> end = parse_command_line(app, "ibcoll_info", argc, argv)) {
     const Context context;

@@ -21,6 +21,7 @@
 #include "tools/ibcoll_mpi/command.h"
 #include "tools/ibcoll_run/program_path.h"
 #include "tools/options/early_end.h"
+#include "tools/options/help.h"
 #include "tools/options/output_file.h"
 
 namespace ibcoll::mpi_command {
@@ -56,10 +57,12 @@ int execute(const Command& command) {
   return fail(fmt::format("{}: {}", command.words[0], std::strerror(errno)), errno == ENOENT ? 127 : 126);
 }
 
-int run(const Options& options) {
+int run(const CLI::App& app, const Options& options) {
   if (options.words.empty()) return fail("no command is given; see ibcoll_mpi --help", 2);
   if (options.words[0].starts_with("-"))
-    return fail(fmt::format("there is no option {}; see ibcoll_mpi --help", options.words[0]), 2);
+    return fail(fmt::format("there is no option {}{}; see ibcoll_mpi --help", options.words[0],
+                            did_you_mean(app, options.words[0])),
+                2);
   const char* const search = std::getenv("PATH");
   const ibcoll::run::ProgramPath first = ibcoll::run::find_program(options.words[0], search == nullptr ? "" : search);
   if (first.exit_code != 0) return fail(first.text, first.exit_code);
@@ -78,7 +81,11 @@ int main(int argc, char** argv) {
   using namespace ibcoll::mpi_command;
   CLI::App app(
       "Runs an unmodified program of Open MPI or MPICH with its collectives in ibcoll. After the options comes the "
-      "command as it is, launcher first: ibcoll_mpi mpirun -n 4 ./program");
+      "command as it is, launcher first.");
+  ibcoll::give_help(app,
+                    "  ibcoll_mpi mpirun -n 4 ./program\n"
+                    "  ibcoll_mpi -n mpirun -n 4 ./program              prints the line instead\n"
+                    "  ibcoll_mpi --trace t srun -n 4 python3 program.py && ibcoll_trace t\n");
   Options options;
   app.add_flag("-n,--dry-run", options.print, "Print the command line, for a shell, instead of running it");
   app.add_option("--trace", options.trace, "Record the collectives, for ibcoll_trace (sets IBCOLL_TRACE)")
@@ -92,7 +99,7 @@ int main(int argc, char** argv) {
   if (!mpi.empty()) options.mpi = mpi == "mpich" ? Mpi::kMpich : Mpi::kOpenMpi;
   options.words = app.remaining();
   try {
-    return run(options);
+    return run(app, options);
   } catch (const std::exception& problem) {
     return fail(problem.what(), 1);
   }

@@ -9,6 +9,7 @@
 #include "runtime/include/ibcoll.h"
 #include "tools/ibcoll_run/command_words.h"
 #include "tools/ibcoll_run/option_declarations.h"
+#include "tools/options/help.h"
 
 namespace ibcoll::run {
 namespace {
@@ -17,26 +18,25 @@ constexpr const char* kDescription =
     "Starts PROGRAM as the ranks of one job, here or on other hosts, and stays until all have ended.\n"
     "A program that uses ibcoll finds its ranks by itself; any other program is started as often.";
 
-constexpr const char* kFooter =
-    "\nExamples\n"
-    "  ibcoll_run -n 16 --nodes 4 ./program        16 ranks here, as if on 4 nodes of 4\n"
-    "  ibcoll_run --host h1:4,h2:4 ./program       4 ranks each on h1 and h2, started through ssh\n"
+constexpr const char* kExamples =
+    "  ibcoll_run -n 16 --nodes 4 ./program       16 ranks here, as if on 4 nodes\n"
+    "  ibcoll_run --host h1:4,h2:4 ./program      4 ranks each on two hosts, by ssh\n"
     "  ibcoll_run -n 8 --tag-output -x DEBUG=1 ./program --option-of-the-program\n"
-    "  ibcoll_run -n 1 ./manager : -n 8 ./worker   two programs in one job\n"
-    "\n"
+    "  ibcoll_run -n 1 ./manager : -n 8 ./worker  two programs in one job\n";
+
+constexpr const char* kFooter =
     "Hosts: the file has one host a line, `h1`, `h1:4` or `h1 slots=4 max_slots=8`, or one line for each rank; # "
-    "starts a\n"
-    "comment. Where nothing is named, those of the Slurm, PBS or LSF allocation are taken. ibcoll_run must be at the "
-    "same\n"
-    "path on every host. Ranks on other hosts get the variables IBCOLL_*, UCX_* and those of -x; ranks here get all.\n"
+    "starts "
+    "a comment. Where nothing is named, those of the Slurm, PBS or LSF allocation are taken. ibcoll_run must be at the "
+    "same path on every host. Ranks on other hosts get the variables IBCOLL_*, UCX_* and those of -x; ranks here get "
+    "all.\n"
     "What users of mpirun and srun type is taken as well: -np, -ppn, -wdir, --ntasks, --cpus-per-task ...\n"
-    "Signals: INT, TERM, HUP, USR1, USR2 and WINCH go to every rank; a second Ctrl-C within 5 seconds kills. Ctrl-\\,\n"
+    "Signals: INT, TERM, HUP, USR1, USR2 and WINCH go to every rank; a second Ctrl-C within 5 seconds kills. Ctrl-\\, "
     "or QUIT, has every rank print what its collectives wait for. That is safe at any time: USR1 ends a rank that has "
-    "no\n"
-    "context.\n"
+    "no context.\n"
     "Exit code: of the first rank that failed, 128+N when signal N killed it; 124 after --timeout, 127 when PROGRAM is "
-    "not\n"
-    "found, 126 when it cannot be executed, 2 for a mistake in the command line, 1 when the job could not be run.\n";
+    "not found, 126 when it cannot be executed, 2 for a mistake in the command line, 1 when the job could not be "
+    "run.\n";
 
 // CLI11 does not know of what comes after the options.
 std::string help_of(const CLI::App& app) {
@@ -65,7 +65,7 @@ Status parse_part(const CommandPart& part, CLI::App& app) {
   }
   const std::vector<std::string> unknown = app.remaining();
   if (unknown.empty()) return {};
-  return error(IBCOLL_ERR_INVALID_ARGUMENT, "unknown option {}", unknown.front());
+  return error(IBCOLL_ERR_INVALID_ARGUMENT, "unknown option {}{}", unknown.front(), did_you_mean(app, unknown.front()));
 }
 
 // The words after a ":".
@@ -122,7 +122,8 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   CLI::App app(kDescription, "ibcoll_run");
   app.set_version_flag("--version", fmt::format("ibcoll_run {}.{}.{}", IBCOLL_VERSION_MAJOR, IBCOLL_VERSION_MINOR,
                                                 IBCOLL_VERSION_PATCH));
-  app.footer(kFooter);
+  give_help(app, kExamples);
+  app.footer(fill(kFooter));
   const std::span<const char* const> words(argv + 1, static_cast<size_t>(std::max(argc, 1)) - 1);
   options.programs.resize(1 + static_cast<size_t>(std::count(words.begin(), words.end(), std::string_view(":"))));
   declare(app, options.programs.front());

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "tools/ibcoll_sim/option_values.h"
+#include "tools/options/help.h"
 #include "tools/options/not_nan.h"
 
 namespace ibcoll::simulator {
@@ -126,6 +127,10 @@ void read(const Text& text, Options& options) {
 
 std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options& options) {
   CLI::App app("Runs a collective's algorithms over a modelled network and prints the times that they take there.");
+  give_help(app,
+            "  ibcoll_sim allgather --ranks 64 --algorithm all\n"
+            "  ibcoll_sim alltoall --ranks 1024 --nodes 64 --bytes 8:64K\n"
+            "  ibcoll_sim allgather --ranks 16 --arrival late:3:500\n");
   Text text;
   describe_call(app, options, text);
   describe_model(app, options, text);

@@ -10,6 +10,7 @@
 #include "runtime/base/low_descriptors.h"
 #include "tools/ibcoll_trace/output.h"
 #include "tools/options/early_end.h"
+#include "tools/options/help.h"
 #include "tools/options/not_nan.h"
 #include "tools/options/output_file.h"
 
@@ -84,6 +85,10 @@ int main(int argc, char** argv) {
   ibcoll::occupy_low_descriptors();
   using namespace ibcoll::tracing;
   CLI::App app("Shows when ranks arrived at their collectives, from the traces that IBCOLL_TRACE made.");
+  ibcoll::give_help(app,
+                    "  IBCOLL_TRACE=t ibcoll_run -n 4 ./program && ibcoll_trace t\n"
+                    "  ibcoll_trace t --html t.html      a time line, for a browser\n"
+                    "  ibcoll_trace t --served 3         whom each rank served first\n");
   Options options;
   app.add_option("TRACE", options.path, "FILE or folder, as IBCOLL_TRACE named it")->required()->type_name("");
   app.add_option("--format", options.format, "How to print: table, csv or json")

@@ -24,6 +24,7 @@
 #include "runtime/base/low_descriptors.h"
 #include "tools/ibcoll_tune/tuning_file.h"
 #include "tools/options/early_end.h"
+#include "tools/options/help.h"
 #include "tools/options/not_nan.h"
 #include "tools/options/output_file.h"
 #include "tools/options/progress.h"
@@ -198,6 +199,9 @@ std::vector<std::string> collectives() {
 
 std::optional<EarlyEnd> parse(int argc, char** argv, Options& options) {
   CLI::App app("Times the algorithms of ibcoll on this machine, for later jobs with as many ranks on as many nodes.");
+  give_help(app,
+            "  ibcoll_run -n 4 ibcoll_tune\n"
+            "  ibcoll_run -n 4 ibcoll_tune --collective allreduce,barrier --bytes 8:1M\n");
   std::vector<std::string> names = collectives();
   std::string range = "8:64K";
   app.add_option("--collective", names,
