@@ -12,10 +12,13 @@ namespace ibcoll {
 
 class Arena {
  public:
-  Arena() noexcept = default;
+  // `first_chunk`: bytes that it takes at first, at least.
+  explicit Arena(size_t first_chunk = kUsualChunk) noexcept : spare_(first_chunk / 2) {}
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
   ~Arena() { release(first_); }
+
+  static constexpr size_t kUsualChunk = 4096;
 
   // 64-byte aligned, uninitialised; nullptr when memory is short.
   void* allocate(size_t bytes) noexcept {
@@ -44,12 +47,12 @@ class Arena {
   // Frees all allocations. Next time as much will fit into one chunk, and more: how much is alive at once depends on
   // which rank comes first.
   void reset() noexcept {
-    if (first_ && (first_->next || first_->bytes < used_ + kLeastLeft)) {
+    if (first_ && (first_->next || first_->bytes < used_ + spare_)) {
       const size_t wanted = used_;
       release(first_);
       first_ = nullptr;
       at_ = end_ = nullptr;
-      grow(wanted + kFirstChunk);
+      grow(wanted + 2 * spare_);
     }
     used_ = 0;
     if (first_) at_ = first_->begin();
@@ -57,8 +60,6 @@ class Arena {
 
  private:
   static constexpr size_t kAlignment = 64;
-  static constexpr size_t kFirstChunk = 4096;
-  static constexpr size_t kLeastLeft = kFirstChunk / 2;
   static constexpr size_t kMost = PTRDIFF_MAX / 2;  // no object is larger
 
   struct alignas(kAlignment) Chunk {
@@ -68,7 +69,7 @@ class Arena {
   };
 
   bool grow(size_t least) noexcept {
-    const size_t bytes = least > kFirstChunk ? least : kFirstChunk;
+    const size_t bytes = least > 2 * spare_ ? least : 2 * spare_;
     void* const memory = ::operator new(sizeof(Chunk) + bytes, std::align_val_t(kAlignment), std::nothrow);
     if (!memory) return false;
     first_ = new (memory) Chunk{first_, bytes};
@@ -89,6 +90,7 @@ class Arena {
   std::byte* at_ = nullptr;
   std::byte* end_ = nullptr;
   size_t used_ = 0;
+  const size_t spare_;  // that a chunk must have beyond what was used; half of a first chunk
 };
 
 }  // namespace ibcoll

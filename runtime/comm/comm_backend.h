@@ -95,7 +95,8 @@ class CommBackend {
   virtual bool failed() const noexcept = 0;
 
  protected:
-  explicit CommBackend(uint32_t signature) noexcept : signature_(signature) {}
+  // `arena_bytes`: see Arena.
+  CommBackend(uint32_t signature, size_t arena_bytes) noexcept : signature_(signature), arena_(arena_bytes) {}
   ~CommBackend() = default;
   // The memory of the Comms that were made is going to be reused.
   void forget_comms() noexcept { on_node_ = leaders_ = nullptr; }

@@ -8,6 +8,7 @@ namespace ibcoll {
 
 Placement::Placement(std::vector<int> jobs, const std::vector<int>& job_nodes) : jobs_(std::move(jobs)) {
   if (jobs_.empty()) return;
+  for (int i = 0; i < size(); ++i) job_order_ = job_order_ && job_rank(i) == i;
   std::vector<int> number(1 + static_cast<size_t>(*std::max_element(job_nodes.begin(), job_nodes.end())), -1);
   std::vector<int> counts;
   for (const int job : jobs_) {

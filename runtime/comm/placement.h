@@ -17,6 +17,8 @@ class Placement {
   Placement(std::vector<int> jobs, const std::vector<int>& job_nodes);
 
   int size() const noexcept { return static_cast<int>(jobs_.size()); }
+  // True when each rank has the same number in the job.
+  bool in_job_order() const noexcept { return job_order_; }
   int job_rank(int rank) const noexcept { return jobs_[static_cast<size_t>(rank)]; }
   const std::vector<int>& job_ranks() const noexcept { return jobs_; }
   int node_count() const noexcept { return static_cast<int>(first_.size()) - 1; }
@@ -42,6 +44,7 @@ class Placement {
 
  private:
   std::vector<int> jobs_;
+  bool job_order_ = true;
   std::vector<int> nodes_;     // team rank -> node
   std::vector<int> by_node_;   // team ranks, node after node
   std::vector<int> first_{0};  // node -> where its ranks begin in by_node_; and the end

@@ -89,7 +89,7 @@ Status WindowMemory::back_lines() noexcept {
     control_->backed.store(area_bytes_, std::memory_order_relaxed);
   else if (Status status = memory_->back(offset_ + WindowControl::bytes(ranks()), bytes); !status.ok())
     return status;
-  std::memset(static_cast<void*>(lines_), 0, bytes);
+  if (!memory_->zeros(offset_)) std::memset(static_cast<void*>(lines_), 0, bytes);
   return {};
 }
 

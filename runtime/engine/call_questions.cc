@@ -16,7 +16,7 @@ bool CallQuestions::send_calls(int peer, uint32_t op, Probe probe) noexcept {
   std::memcpy(payload.data(), &bytes, sizeof bytes);
   size_t used = sizeof bytes;
   // If the call is too old to be kept, the oldest calls that are kept are sent.
-  const uint32_t oldest = calls_.next() - CallsInFlight::kKeptRecords;
+  const uint32_t oldest = calls_.next() - calls_.kept_records();
   const uint32_t count = probe == Probe::kAnswers ? 1 : kAskedCalls;
   const uint32_t last = is_after(oldest, op) ? oldest + count - 1 : op;
   for (uint32_t before = count; before-- > 0;) {

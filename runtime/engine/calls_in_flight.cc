@@ -10,25 +10,27 @@
 
 namespace ibcoll {
 
-CallsInFlight::CallsInFlight() : requests_(64, nullptr) {}
+CallsInFlight::CallsInFlight(uint32_t at_once)
+    : mask_(2 * at_once - 1), calls_(std::make_unique<Call[]>(2 * size_t{at_once})) {}
 
 uint32_t CallsInFlight::add(Request& request) noexcept {
   const uint32_t op = next_++;
-  requests_[slot(op)] = &request;
-  CallRecord& kept = records_[op % kKeptRecords];
-  kept = request.record();
-  kept.op = op;
+  Call& call = calls_[slot(op)];
+  call = {&request, request.record()};
+  call.record.op = op;
   return op;
 }
 
 // One of the calls in flight is that old.
 bool CallsInFlight::grow() noexcept {
   try {
-    while (requests_[slot(next_)]) {
-      std::vector<Request*> larger(2 * requests_.size(), nullptr);
-      for (Request* const r : requests_)
-        if (r) larger[r->exchange().op() & (larger.size() - 1)] = r;
-      requests_ = std::move(larger);
+    while (calls_[slot(next_)].request) {
+      const uint32_t mask = 2 * mask_ + 1;
+      auto larger = std::make_unique<Call[]>(size_t{mask} + 1);
+      for (uint32_t i = 0; i <= mask_; ++i)
+        if (calls_[i].request || calls_[i].record.op != 0) larger[calls_[i].record.op & mask] = calls_[i];
+      mask_ = mask;
+      calls_ = std::move(larger);
     }
     return true;
   } catch (const std::bad_alloc&) {
@@ -37,12 +39,12 @@ bool CallsInFlight::grow() noexcept {
 }
 
 void CallsInFlight::remove(uint32_t op) noexcept {
-  requests_[slot(op)] = nullptr;
+  calls_[slot(op)].request = nullptr;
   while (completed_ + 1 != next_ && !find(completed_ + 1)) ++completed_;
 }
 
 Request* CallsInFlight::find(uint32_t op) const noexcept {
-  Request* const request = requests_[slot(op)];
+  Request* const request = calls_[slot(op)].request;
   return request && request->exchange().op() == op ? request : nullptr;
 }
 
@@ -59,10 +61,8 @@ bool CallsInFlight::any_before(uint32_t op) const noexcept {
 }
 
 CallRecord CallsInFlight::record(uint32_t op) const noexcept {
-  const Request* const request = find(op);
-  CallRecord call = request ? request->record() : records_[op % kKeptRecords];
-  if (request) call.op = op;
-  return call.op == op ? call : CallRecord{};
+  const CallRecord& record = calls_[slot(op)].record;
+  return record.op == op ? record : CallRecord{};
 }
 
 std::string CallsInFlight::describe(uint32_t op) const noexcept {

@@ -2,11 +2,10 @@
 // The collectives of a team: the numbers that this rank gives them, those in flight, and records of the last ones.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "runtime/engine/call_record.h"
 
@@ -19,24 +18,26 @@ constexpr bool is_after(uint32_t a, uint32_t b) noexcept { return static_cast<in
 
 class CallsInFlight {
  public:
-  CallsInFlight();
+  // `at_once`: how many may be in flight before memory is asked for, a power of two. Of twice as many, the last ones,
+  // records are kept.
+  explicit CallsInFlight(uint32_t at_once);
 
   // Gives the request the next number, if there is memory for it: see make_room().
   uint32_t add(Request& request) noexcept;
   // A call of that number, which add() would give it, has ended before it was in flight. None is.
   void pass(const CallRecord& record) noexcept {
-    CallRecord& kept = records_[next_ % kKeptRecords];
+    CallRecord& kept = calls_[slot(next_)].record;
     kept = record;
     kept.op = completed_ = next_++;
   }
   // Before add(). False: no memory.
-  bool make_room() noexcept { return !requests_[slot(next_)] || grow(); }
+  bool make_room() noexcept { return !calls_[slot(next_)].request || grow(); }
   void remove(uint32_t op) noexcept;
 
   // nullptr: it is not in flight.
   Request* find(uint32_t op) const noexcept;
   // It is in flight.
-  Request& at(uint32_t op) const noexcept { return *requests_[slot(op)]; }
+  Request& at(uint32_t op) const noexcept { return *calls_[slot(op)].request; }
   // This rank has begun the call; it may have ended.
   bool begun(uint32_t op) const noexcept { return is_after(next_, op); }
   uint32_t next() const noexcept { return next_; }
@@ -54,18 +55,23 @@ class CallsInFlight {
 
   // For questions and errors, of one of the last calls; its op is 0 where it is not known any more.
   CallRecord record(uint32_t op) const noexcept;
-  static constexpr uint32_t kKeptRecords = 128;
+  // How many are known, at least.
+  uint32_t kept_records() const noexcept { return mask_ + 1; }
   // "allgatherv (ring) #12 of 8 bytes"
   std::string describe(uint32_t op) const noexcept;
 
  private:
-  size_t slot(uint32_t op) const noexcept { return op & (requests_.size() - 1); }
+  struct Call {
+    Request* request = nullptr;  // nullptr: it has ended
+    CallRecord record;
+  };
+  size_t slot(uint32_t op) const noexcept { return op & mask_; }
   bool grow() noexcept;
 
   uint32_t next_ = 1;
   uint32_t completed_ = 0;
-  std::vector<Request*> requests_;                // circular, indexed by op
-  std::array<CallRecord, kKeptRecords> records_;  // likewise
+  uint32_t mask_;
+  std::unique_ptr<Call[]> calls_;  // circular, mask_ + 1 of them, indexed by op
 };
 
 }  // namespace ibcoll

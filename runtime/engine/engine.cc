@@ -12,6 +12,8 @@
 namespace ibcoll {
 namespace {
 
+constexpr size_t kEventsAtOnce = 16;
+
 EngineLimits usable(EngineLimits limits) {
   limits.eager_ahead = std::max<uint32_t>(2, limits.eager_ahead);  // credit is returned for half of them at a time
   limits.bytes_ahead = std::max(limits.bytes_ahead, 16 * limits.eager_bytes);
@@ -25,21 +27,26 @@ Engine::Engine(int rank, std::vector<Transport*> route, EngineLimits limits)
       size_(static_cast<int>(route.size())),
       route_(std::move(route)),
       limits_(usable(limits)),
+      scheduler_(limits_.calls_at_once),
       early_messages_(limits.eager_bytes),
-      lost_(size_, true) {
+      lost_(size_, true),
+      own_events_(std::make_unique<Event[]>(kEventsAtOnce)),
+      events_(own_events_.get(), kEventsAtOnce) {
   for (Transport* const t : route_)
     if (t && std::find(transports_.begin(), transports_.end(), t) == transports_.end()) transports_.push_back(t);
 }
 
-Engine::Engine(int rank, int size, Transport& transport, EngineLimits limits)
+Engine::Engine(int rank, int size, Transport& transport, EngineLimits limits, std::span<Event> events)
     : rank_(rank),
       size_(size),
       route_mask_(0),
       route_{&transport},
       transports_{&transport},
       limits_(usable(limits)),
+      scheduler_(limits_.calls_at_once),
       early_messages_(limits.eager_bytes),
-      lost_(size, false) {}
+      lost_(size, false),
+      events_(events) {}
 
 Time Engine::now() const noexcept { return transports_.empty() ? 0 : transports_.front()->now(); }
 

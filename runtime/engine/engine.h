@@ -4,14 +4,16 @@
 // around every call.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "runtime/base/arena.h"
 #include "runtime/engine/early_messages.h"
 #include "runtime/engine/lost_ranks.h"
 #include "runtime/engine/scheduler.h"
@@ -29,7 +31,9 @@ struct EngineLimits {
   uint64_t bytes_ahead = 1 << 19;     // of these messages, when the next collective begins
   Time timeout_ns = 600'000'000'000;  // of a collective; 0: none
   const char* timeout_origin = "IBCOLL_TIMEOUT";
-  Time stall_ns = 1'000'000'000;  // a wait this long makes ranks compare their calls
+  uint32_t calls_at_once = 64;  // in flight before lists grow, a power of two; twice as many records are kept
+  size_t call_bytes = Arena::kUsualChunk;  // of memory that a call takes at first
+  Time stall_ns = 1'000'000'000;           // a wait this long makes ranks compare their calls
 };
 
 class Engine {
@@ -37,7 +41,8 @@ class Engine {
   // `route[r]`: the transport that reaches job rank r; nullptr for oneself and in a job of one. All outlive the engine.
   Engine(int rank, std::vector<Transport*> route, EngineLimits limits);
   // One transport reaches all: simulated ranks, of which there may be too many for a list of p each.
-  Engine(int rank, int size, Transport& transport, EngineLimits limits);
+  // They share `events`, too.
+  Engine(int rank, int size, Transport& transport, EngineLimits limits, std::span<Event> events);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -106,7 +111,8 @@ class Engine {
   Scheduler scheduler_;
   EarlyMessages early_messages_;
   LostRanks lost_;
-  std::array<Event, 16> events_;
+  std::unique_ptr<Event[]> own_events_;
+  std::span<Event> events_;  // of one poll
   std::unordered_map<uint64_t, Team*> teams_;
   Team* last_team_ = nullptr;
   std::vector<std::pair<uint64_t, Status>> failed_teams_;  // epoch and failure, of teams that were freed

@@ -7,7 +7,7 @@
 namespace ibcoll {
 
 Exchange::Exchange(Team& team, uint32_t signature) noexcept
-    : CommBackend(signature),
+    : CommBackend(signature, team.engine().limits().call_bytes),
       state_(*this, team, arena_, signature),
       trace_(team.engine(), team.window()),
       outgoing_(state_, trace_),

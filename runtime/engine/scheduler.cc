@@ -8,12 +8,11 @@
 
 namespace ibcoll {
 
-Scheduler::Scheduler() {
-  constexpr size_t kFirst = 64;  // collectives in flight before a list grows
-  memory_waits_.reserve(kFirst);
-  arrival_waits_.reserve(kFirst);
-  blocked_.reserve(kFirst);
-  idle_copies_.reserve(kFirst);
+Scheduler::Scheduler(uint32_t calls_at_once) {
+  memory_waits_.reserve(calls_at_once);
+  arrival_waits_.reserve(calls_at_once);
+  blocked_.reserve(calls_at_once);
+  idle_copies_.reserve(calls_at_once);
 }
 
 void Scheduler::run(Request& request) noexcept {

@@ -19,7 +19,8 @@ struct Channel;
 
 class Scheduler {
  public:
-  Scheduler();
+  // `calls_at_once`: in flight before its lists grow.
+  explicit Scheduler(uint32_t calls_at_once);
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 

@@ -15,6 +15,7 @@ Team::Team(Engine& engine, uint64_t epoch, std::shared_ptr<const Placement> plac
     : engine_(engine),
       window_(std::move(window)),
       members_(epoch, std::move(placement), rank, engine.size()),
+      calls_(engine.limits().calls_at_once),
       health_(engine, members_, window_.get()),
       links_(engine, members_, calls_, health_),
       questions_(engine, members_, calls_, health_, links_),

@@ -18,7 +18,9 @@ namespace ibcoll {
 class TeamCredit {
  public:
   // The limits outlive this object.
-  explicit TeamCredit(const EngineLimits& limits) noexcept : limits_(limits) { peers_.reset(arena_); }
+  explicit TeamCredit(const EngineLimits& limits) noexcept : limits_(limits), arena_(limits.call_bytes) {
+    peers_.reset(arena_);
+  }
   TeamCredit(const TeamCredit&) = delete;
   TeamCredit& operator=(const TeamCredit&) = delete;
 

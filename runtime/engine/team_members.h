@@ -16,9 +16,7 @@ class TeamMembers {
   // `epoch` differs from that of every other team of the job and is the same on all its ranks.
   TeamMembers(uint64_t epoch, std::shared_ptr<const Placement> placement, int rank, int job_size)
       : epoch_(epoch), placement_(std::move(placement)), rank_(rank) {
-    bool same = true;
-    for (int i = 0; i < size(); ++i) same = same && job_rank(i) == i;
-    if (same) return;
+    if (placement_->in_job_order()) return;
     team_ranks_.assign(static_cast<size_t>(job_size), -1);
     for (int i = 0; i < size(); ++i) team_ranks_[static_cast<size_t>(job_rank(i))] = i;
   }

@@ -50,6 +50,7 @@ class NodeMemory final : public ibcoll::NodeMemory {
 
   Result<uint64_t> allocate(uint64_t bytes) override { return node_.allocate(bytes); }
   void release(uint64_t offset, uint64_t) override { node_.release(offset); }
+  bool zeros(uint64_t) const override { return true; }
   Result<std::byte*> at(uint64_t offset, uint64_t) override {
     return reinterpret_cast<std::byte*>(static_cast<uintptr_t>(offset));
   }

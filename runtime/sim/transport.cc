@@ -129,9 +129,9 @@ size_t Transport::poll(std::span<Event> events) {
   }
   held_.clear();
   size_t count = 0;
-  for (; count < events.size() && !ready_.empty() && network_.alive(rank_); ++count) {
-    const Ready ready = ready_.front();
-    ready_.pop_front();
+  for (; count < events.size() && next_ready_ < ready_.size() && network_.alive(rank_); ++count) {
+    const Ready ready = ready_[next_ready_++];
+    if (next_ready_ == ready_.size()) ready_.clear(), next_ready_ = 0;
     Event& event = events[count];
     event = Event{ready.kind, ready.peer, {}, {}, ready.token};
     if (ready.kind == Event::Kind::kSent) continue;

@@ -2,7 +2,6 @@
 // The transport contract over a simulated network: one per rank. Made by Network.
 #pragma once
 
-#include <deque>
 #include <unordered_map>
 #include <vector>
 
@@ -62,7 +61,8 @@ class Transport final : public ibcoll::Transport {
 
   Network& network_;
   const int rank_;
-  std::deque<Ready> ready_;
+  std::vector<Ready> ready_;  // from next_ready_ on
+  size_t next_ready_ = 0;
   std::vector<MessageId> held_;  // whose payload the last poll gave out
   std::vector<Region> regions_;
   std::vector<uint32_t> free_regions_;

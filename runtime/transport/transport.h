@@ -188,6 +188,8 @@ class NodeMemory {
   // that they may stay registered. NO_MEMORY names how much was asked. Called by a team's leader on the node only.
   virtual Result<uint64_t> allocate(uint64_t bytes) = 0;
   virtual void release(uint64_t offset, uint64_t bytes) = 0;
+  // Nothing has been written there since it was allocated, and it holds zeros.
+  virtual bool zeros(uint64_t /*offset*/) const { return false; }
   // The offset that `peer`, a rank of the node that may be dead, allocated last; kNowhere: none, or it is not known.
   static constexpr uint64_t kNowhere = ~uint64_t{0};
   virtual uint64_t allocated_last(int /*peer*/) { return kNowhere; }

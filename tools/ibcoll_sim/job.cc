@@ -11,18 +11,20 @@ namespace {
 
 constexpr Time kTick = 10'000'000;     // between two checks of deadlines and peers by ranks that only wait
 constexpr uint64_t kCheckOnceIn = 64;  // passes, on average
+constexpr size_t kEvents = 16;         // that a rank takes at once
 
 }  // namespace
 
 SimJob::SimJob(SimJobParams params)
     : params_(std::move(params)),
+      events_(kEvents),
       network_(params_.network),
       nodes_(network_, params_.reads, params_.node_bytes),
       random_(sim::Random(params_.network.seed).split(1)),
       ranks_(static_cast<size_t>(network_.size())) {
   for (int rank = 0; rank < size(); ++rank) {
     ranks_[static_cast<size_t>(rank)].engine =
-        std::make_unique<Engine>(rank, size(), network_.transport(rank), params_.limits);
+        std::make_unique<Engine>(rank, size(), network_.transport(rank), params_.limits, events_);
     const size_t node = static_cast<size_t>(network_.node(rank));
     if (node >= node_ranks_.size()) node_ranks_.resize(node + 1);
     node_ranks_[node].push_back(rank);
@@ -54,14 +56,14 @@ bool SimJob::start_due(int number) {
   Rank& rank = ranks_[static_cast<size_t>(number)];
   bool started = false;
   while (rank.armed && rank.due <= network_.now()) {
-    const size_t index = rank.next++;
+    SimStep step = std::move(rank.steps[rank.next++]);
+    if (rank.next == rank.steps.size()) rank.steps.clear(), rank.next = 0;
     rank.armed = false;
-    SimStep& step = rank.steps[index];
     if (step.before_start) step.before_start();
     const Status status = step.request->start();
     started = true;
     if (status.ok()) {
-      rank.flying.push_back(index);
+      rank.flying.push_back(std::move(step));
     } else if (step.completed) {
       step.completed(status);
     }
@@ -74,11 +76,11 @@ bool SimJob::collect_completed(int number) {
   Rank& rank = ranks_[static_cast<size_t>(number)];
   bool any = false;
   for (size_t i = 0; i < rank.flying.size();) {
-    const SimStep& step = rank.steps[rank.flying[i]];
-    if (step.request->in_flight()) {
+    if (rank.flying[i].request->in_flight()) {
       ++i;
       continue;
     }
+    const SimStep step = std::move(rank.flying[i]);
     rank.flying.erase(rank.flying.begin() + static_cast<long>(i));
     any = true;
     failed_ = failed_ || !step.request->status().ok();
@@ -123,7 +125,7 @@ void SimJob::bury_dead() {
   for (int number = 0; number < size(); ++number) {
     Rank& rank = ranks_[static_cast<size_t>(number)];
     if (network_.alive(number)) continue;
-    for (const size_t step : rank.flying) rank.steps[step].request->end(error(IBCOLL_ERR_PEER_FAILED, "it is dead"));
+    for (const SimStep& step : rank.flying) step.request->end(error(IBCOLL_ERR_PEER_FAILED, "it is dead"));
     rank.flying.clear();
   }
 }

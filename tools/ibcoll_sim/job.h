@@ -33,13 +33,13 @@ struct SimJobParams {
   uint64_t most_passes = 10'000'000;  // of the whole run: ends ranks that are busy for ever
 };
 
-// The next step of one rank: to start a request.
+// The next step of one rank: to start a request. Both functions may add steps.
 struct SimStep {
   Request* request = nullptr;
   Time delay_ns = 0;      // since the step before was started, or completed
   bool after_all = true;  // only when all earlier requests of this rank are complete
   std::function<void()> before_start;
-  std::function<void(const Status&)> completed;
+  std::function<void(const Status&)> completed;  // the request may be destroyed in it
 };
 
 class SimJob {
@@ -78,12 +78,12 @@ class SimJob {
  private:
   struct Rank {
     std::unique_ptr<Engine> engine;
-    std::vector<SimStep> steps;
-    size_t next = 0;     // step to start
+    std::vector<SimStep> steps;  // from `next` on: to be started
+    size_t next = 0;
     bool armed = false;  // it starts at `due`
     Time due = 0;
-    Time resumes = 0;            // the last time for which it was woken because it was busy
-    std::vector<size_t> flying;  // steps in flight
+    Time resumes = 0;             // the last time for which it was woken because it was busy
+    std::vector<SimStep> flying;  // in flight
     bool finished() const { return next == steps.size() && flying.empty(); }
   };
   struct TeamOfAll {
@@ -107,6 +107,7 @@ class SimJob {
   std::string describe();
 
   SimJobParams params_;
+  std::vector<Event> events_;  // of the rank that polls
   sim::Network network_;
   sim::Nodes nodes_;
   sim::Random random_;

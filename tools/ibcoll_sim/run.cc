@@ -46,6 +46,7 @@ void Run::add_step(int rank) {
     ended_[static_cast<size_t>(rank)] = job_.time_of(rank);
     ledger_.ends(rank, job_.time_of(rank));
     if (failure_.ok()) failure_ = status;
+    requests_[static_cast<size_t>(rank)].reset();  // its memory serves other ranks
   };
   job_.add_step(rank, std::move(step));
 }
@@ -55,7 +56,7 @@ Status Run::run() {
   if (status.ok()) status = job_.run();
   if (status.ok()) status = failure_;
   for (const auto& request : requests_)
-    if (request->in_flight()) request->end(status);
+    if (request && request->in_flight()) request->end(status);
   return status;
 }
 

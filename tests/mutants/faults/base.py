@@ -12,7 +12,7 @@ FAULTS = [
           "if (first_ && (first_->next ||", "if (first_ && (!first_ ||",
           UNIT, "Arena*"),
     Fault("arena_leaves_no_room", "runtime/base/arena.h",
-          " || first_->bytes < used_ + kLeastLeft", "",
+          " || first_->bytes < used_ + spare_", "",
           UNIT, "Arena*"),
     Fault("arena_no_limit", "runtime/base/arena.h",
           "    if (bytes > kMost) return nullptr;\n", "",

@@ -31,7 +31,7 @@ FAULTS = [
           "bank < kBanks; ++bank)", "bank < kBanks - 1; ++bank)",
           UNIT, WINDOW),
     Fault("again_lines_of_the_team_before", "runtime/comm/window_memory.cc",
-          "  std::memset(static_cast<void*>(lines_), 0, bytes);\n", "",
+          "  if (!memory_->zeros(offset_)) std::memset(static_cast<void*>(lines_), 0, bytes);\n", "",
           UNIT, WINDOW),
     Fault("again_first_node_is_always_new", "runtime/comm/placement.cc",
           "    if (node < 0) {\n", "    if (node <= 0) {\n",
