@@ -9,6 +9,7 @@
 #include "tools/ibcoll_sim/experiment.h"
 #include "tools/ibcoll_sim/model.h"
 #include "tools/ibcoll_sim/run.h"
+#include "tools/ibcoll_sim/watch.h"
 
 namespace ibcoll::simulator {
 namespace {
@@ -28,9 +29,10 @@ Options call(ibcoll_collective_t collective, const char* algorithm, int ranks, i
 }
 
 Row run(const Options& options, uint64_t bytes) {
-  const Result<std::vector<Row>> rows = run_size(options, bytes, nullptr);
-  EXPECT_TRUE(rows.ok()) << rows.status().text();
-  return rows.ok() ? rows.value().front() : Row{};
+  std::vector<Row> rows;
+  const Status status = run_size(options, bytes, nullptr, rows);
+  EXPECT_TRUE(status.ok()) << status.text();
+  return status.ok() ? rows.front() : Row{};
 }
 
 void expect_time(const Options& options, uint64_t bytes, double us) {
@@ -157,7 +159,7 @@ TEST(SimModel, WrongBytesOfAllRanksAreCounted) {
                           .about = "",
                           .run = do_nothing,
                           .cost_us = [](const Shape&, const CostModel&) { return 1.0; }};
-  simulator::Run one(options, call_params(options, 1000), Choice{&nothing, 0}, nullptr);
+  simulator::Run one(options, call_params(options, 1000), Choice{&nothing, 0}, 0, nullptr);
   const Status status = one.run();
   ASSERT_TRUE(status.ok()) << status.text();
   Row row;
@@ -174,12 +176,12 @@ TEST(SimModel, BytesThatAreNotThereTakeTheSameTime) {
       options.distribution = oracle::Distribution::kDecreasing;
       for (const uint64_t bytes : {64, 4000}) {
         options.check = false;
-        const Result<std::vector<Row>> without = run_size(options, bytes, nullptr);
+        std::vector<Row> without, with;
+        ASSERT_TRUE(run_size(options, bytes, nullptr, without).ok());
         options.check = true;
-        const Result<std::vector<Row>> with = run_size(options, bytes, nullptr);
-        ASSERT_TRUE(without.ok() && with.ok()) << without.status().text() << with.status().text();
-        for (size_t i = 0; i < without->size(); ++i) {
-          const Row &a = without.value()[i], &b = with.value()[i];
+        ASSERT_TRUE(run_size(options, bytes, nullptr, with).ok());
+        for (size_t i = 0; i < without.size(); ++i) {
+          const Row &a = without[i], &b = with[i];
           EXPECT_EQ(a.time_us, b.time_us) << row.name << " " << a.algorithm << " " << nodes << " nodes";
           EXPECT_EQ(a.between_nodes.messages, b.between_nodes.messages) << row.name << " " << a.algorithm;
           EXPECT_EQ(a.rounds, b.rounds) << row.name << " " << a.algorithm;
@@ -190,4 +192,13 @@ TEST(SimModel, BytesThatAreNotThereTakeTheSameTime) {
 }
 
 }  // namespace
+TEST(SimMemory, RanksThatDoNotFitAreRefusedWithHowManyDo) {
+  EXPECT_TRUE(fits(1000, 0, 100 << 20).ok());
+  const Status many = fits(1 << 20, 0, 1 << 30);
+  EXPECT_EQ(many.code(), IBCOLL_ERR_NO_MEMORY);
+  EXPECT_EQ(many.text(), "1048576 ranks take at least 6.3 GB, and 1.0 GB are available: enough for 165191 ranks");
+  const Status lists = fits(65536, uint64_t{128} << 30, uint64_t{8} << 30);
+  EXPECT_EQ(lists.text(), "the block sizes of 65536 ranks take 128.0 GB, and 8.0 GB are available; use fewer ranks");
+}
+
 }  // namespace ibcoll::simulator

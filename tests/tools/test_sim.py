@@ -10,8 +10,10 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -38,6 +40,48 @@ class SimTest(unittest.TestCase):
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         for part in parts:
             self.assertIn(part, done.stderr)
+
+
+@unittest.skipIf(SANITIZED, "sanitizers take time and memory of their own")
+class ManyRanks(SimTest):
+    """A rank takes the memory that it uses, and making a team takes no time per pair of ranks."""
+
+    def usage(self, *words):
+        """Seconds of processor time, and the most bytes of memory."""
+        with subprocess.Popen([str(BUILD / "bin/ibcoll_sim"), *words, "--ranks", "65536", "--nodes", "4096"],
+                              stdout=subprocess.DEVNULL) as child:
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(child.returncode, 0)
+        return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+
+    def test_processor_time_and_memory(self):
+        # On a quiet EPYC they take 1 second and half a gigabyte.
+        for words in ("bcast --algorithm binomial -m 8", "barrier --algorithm leaders", "gather --algorithm binomial -m 8"):
+            with self.subTest(words):
+                seconds, most = self.usage(*words.split())
+                self.assertLess(seconds, 10)
+                self.assertLess(most, 1 << 30)
+
+    def test_memory_is_refused_at_the_start(self):
+        limited = ["sh", "-c", 'ulimit -v 1000000 && exec "$0" "$@"', str(BUILD / "bin/ibcoll_sim")]
+        done = subprocess.run([*limited, "barrier", "--ranks", "1000000"], capture_output=True, text=True, timeout=60,
+                              check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("1000000 ranks take at least 6.1 GB", done.stderr)
+        self.assertIn("enough for", done.stderr)
+
+    def test_interrupt(self):
+        """Finished rows are printed, and the exit status is that of a shell."""
+        with subprocess.Popen([str(BUILD / "bin/ibcoll_sim"), "barrier", "--ranks", "65536", "--nodes", "4096", "--algorithm",
+                               "leaders,dissemination,dissemination"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as child:
+            time.sleep(0.1)
+            child.send_signal(signal.SIGINT)
+            output, errors = child.communicate(timeout=100)
+        self.assertEqual(child.returncode, 130)
+        self.assertIn("ended by the user", errors)
+        self.assertNotIn("dissemination", output)
 
 
 class BadInput(SimTest):

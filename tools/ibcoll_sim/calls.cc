@@ -80,6 +80,12 @@ Status Calls::possible(const oracle::CallParams& params, bool with_bytes) {
                bytes / (1 << 30), kMostMemory >> 30);
 }
 
+uint64_t Calls::list_bytes(const oracle::CallParams& params) {
+  const auto p = static_cast<uint64_t>(params.p);
+  const uint64_t list = 2 * sizeof(uint64_t) * p;  // counts and displacements
+  return params.row().sizes == SizesKnown::kToPairs ? 2 * p * list : params.row().irregular() ? list : 0;
+}
+
 Calls::Calls(oracle::CallParams params, bool with_bytes)
     : params_(std::move(params)),
       with_bytes_(with_bytes),

@@ -35,6 +35,8 @@ class Calls {
  public:
   // Fails where the blocks do not fit into the address space, or with bytes not into `most_bytes` of memory.
   static Status possible(const oracle::CallParams& params, bool with_bytes);
+  // Memory that lists of sizes take in all, without bytes.
+  static uint64_t list_bytes(const oracle::CallParams& params);
   Calls(oracle::CallParams params, bool with_bytes);
 
   std::span<std::byte> nothing() const { return addresses_.all(); }

@@ -8,6 +8,7 @@
 #include "tools/ibcoll_sim/calls.h"
 #include "tools/ibcoll_sim/model.h"
 #include "tools/ibcoll_sim/run.h"
+#include "tools/ibcoll_sim/watch.h"
 
 namespace ibcoll::simulator {
 namespace {
@@ -63,9 +64,10 @@ void write_heading(const Options& options, uint64_t bytes, const Row& row, Outpu
 
 }  // namespace
 
-Result<std::vector<Row>> run_size(const Options& options, uint64_t bytes, OutputFile* trace) {
+Status run_size(const Options& options, uint64_t bytes, OutputFile* trace, std::vector<Row>& rows) {
   const oracle::CallParams params = call_params(options, bytes);
   if (Status status = Calls::possible(params, options.check); !status.ok()) return status;
+  if (Status status = fits(options.ranks, Calls::list_bytes(params), memory_available()); !status.ok()) return status;
   const Result<Shape> known = shape_of_call(options, params);
   if (!known.ok()) return known.status();
   const Shape& shape = known.value();
@@ -74,7 +76,6 @@ Result<std::vector<Row>> run_size(const Options& options, uint64_t bytes, Output
   if (!selected.ok()) return selected.status();
   Result<std::vector<Candidate>> chosen = candidates(options, shape, model);
   if (!chosen.ok()) return chosen.status();
-  std::vector<Row> rows;
   for (const Candidate& candidate : *chosen) {
     Row row;
     row.bytes = bytes;
@@ -85,7 +86,7 @@ Result<std::vector<Row>> run_size(const Options& options, uint64_t bytes, Output
       row.selected = row.algorithm == selected.value().name();
       row.predicted_us = cost_us(candidate.choice, shape, model);
       write_heading(options, bytes, row, trace);
-      Run run(options, params, candidate.choice, trace);
+      Run run(options, params, candidate.choice, row.predicted_us, trace);
       if (Status status = run.run(); !status.ok())
         return error(status.code(), "{} ({}), {} bytes: {}", options.collective->name, row.algorithm, bytes,
                      status.text());
@@ -93,7 +94,7 @@ Result<std::vector<Row>> run_size(const Options& options, uint64_t bytes, Output
     }
     rows.push_back(std::move(row));
   }
-  return rows;
+  return {};
 }
 
 }  // namespace ibcoll::simulator

@@ -26,8 +26,8 @@ struct Row {
   std::string damage;   // the first of them
 };
 
-// All rows of one size. `trace`: a file that is open, or nullptr. Fails for a call that cannot be made, and an algorithm that
+// Adds all rows of one size to `rows`. `trace`: a file that is open, or nullptr. Fails for a call that cannot be made, and an algorithm that
 // was asked for by name and is not there or does not apply.
-Result<std::vector<Row>> run_size(const Options& options, uint64_t bytes, OutputFile* trace);
+Status run_size(const Options& options, uint64_t bytes, OutputFile* trace, std::vector<Row>& rows);
 
 }  // namespace ibcoll::simulator

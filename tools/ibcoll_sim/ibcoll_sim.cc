@@ -9,6 +9,7 @@
 #include "tools/ibcoll_sim/experiment.h"
 #include "tools/ibcoll_sim/options.h"
 #include "tools/ibcoll_sim/report.h"
+#include "tools/ibcoll_sim/watch.h"
 #include "tools/options/output_file.h"
 
 namespace ibcoll::simulator {
@@ -29,18 +30,20 @@ int simulate(const Options& options) {
   bool begun = false;
   uint64_t errors = 0;
   for (const uint64_t bytes : options.sizes) {
-    const Result<std::vector<Row>> rows = run_size(options, bytes, trace);
-    if (!rows.ok()) {
-      const ibcoll_status_t code = rows.status().code();
-      const bool usage = code == IBCOLL_ERR_INVALID_ARGUMENT || code == IBCOLL_ERR_NOT_APPLICABLE;
-      return fail(rows.status().text(), usage ? 2 : 1);
-    }
-    if (!begun) report.begin();
-    begun = true;
-    for (const Row& row : rows.value()) {
+    std::vector<Row> rows;
+    const Status status = run_size(options, bytes, trace, rows);
+    if (!begun && (status.ok() || !rows.empty())) report.begin(), begun = true;
+    for (const Row& row : rows) {
       report.add(row);
       errors += row.errors;
       if (!row.damage.empty()) fail(row.damage, 1);
+    }
+    if (!status.ok()) {
+      if (begun) report.end();
+      output.flush();
+      const ibcoll_status_t code = status.code();
+      const bool usage = code == IBCOLL_ERR_INVALID_ARGUMENT || code == IBCOLL_ERR_NOT_APPLICABLE;
+      return fail(status.text(), interrupted() ? 130 : usage ? 2 : 1);
     }
     // A large simulation takes hours: it ends as soon as its figures cannot be written.
     if (!output.flush() || (trace && !trace->flush())) break;
@@ -60,6 +63,7 @@ int main(int argc, char** argv) {
   ibcoll::occupy_low_descriptors();
   using namespace ibcoll::simulator;
   Options options;
+  catch_interrupts();
   if (const auto end = parse_options(argc, argv, options)) return ibcoll::print(*end, "ibcoll_sim");
   try {
     return simulate(options);

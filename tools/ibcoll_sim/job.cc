@@ -9,9 +9,10 @@
 namespace ibcoll {
 namespace {
 
-constexpr Time kTick = 10'000'000;     // between two checks of deadlines and peers by ranks that only wait
-constexpr uint64_t kCheckOnceIn = 64;  // passes, on average
-constexpr size_t kEvents = 16;         // that a rank takes at once
+constexpr Time kTick = 10'000'000;       // between two checks of deadlines and peers by ranks that only wait
+constexpr uint64_t kCheckOnceIn = 64;    // passes, on average
+constexpr uint64_t kWatchOnceIn = 4096;  // passes
+constexpr size_t kEvents = 16;           // that a rank takes at once
 
 }  // namespace
 
@@ -105,6 +106,8 @@ Status SimJob::run() {
 Status SimJob::loop() {
   while (!all_finished()) {
     if (passes_ >= params_.most_passes || network_.now() >= params_.deadline_ns) return stuck();
+    if (params_.watch && passes_ % kWatchOnceIn == 0)
+      if (Status status = params_.watch(*this); !status.ok()) return status;
     const bool late = params_.network.random && random_.one_in(params_.lazy) && !network_.idle();
     if (network_.has_runnable() && !late) {
       pass(network_.take_runnable());

@@ -18,6 +18,8 @@
 
 namespace ibcoll {
 
+class SimJob;
+
 struct SimJobParams {
   sim::Params network;
   EngineLimits limits;
@@ -29,8 +31,9 @@ struct SimJobParams {
   // On average, every `lazy`-th step of the loop advances the time although a rank could make progress: that rank polls
   // late. 0: never.
   uint64_t lazy = 8;
-  Time deadline_ns = 60'000'000'000;  // of the whole run, in virtual time
-  uint64_t most_passes = 10'000'000;  // of the whole run: ends ranks that are busy for ever
+  Time deadline_ns = 60'000'000'000;     // of the whole run, in virtual time
+  uint64_t most_passes = 10'000'000;     // of the whole run: ends ranks that are busy for ever
+  std::function<Status(SimJob&)> watch;  // called now and then; a run ends where it fails
 };
 
 // The next step of one rank: to start a request. Both functions may add steps.

@@ -38,7 +38,7 @@ SimJobParams job_params(const Options& options, std::span<std::byte> nothing) {
   params.limits.eager_ahead = kNoLimit;
   params.limits.timeout_ns = 0;
   params.limits.calls_at_once = 4;
-  params.limits.call_bytes = 512;
+  params.limits.call_bytes = 1024;
   params.window_area_bytes = options.window_bytes;
   params.node_bytes = uint64_t{1} << 45;
   params.deadline_ns = std::numeric_limits<Time>::max();

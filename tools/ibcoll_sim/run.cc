@@ -8,14 +8,21 @@
 
 namespace ibcoll::simulator {
 
-Run::Run(const Options& options, const oracle::CallParams& params, const Choice& choice, OutputFile* trace)
+Run::Run(const Options& options, const oracle::CallParams& params, const Choice& choice, double predicted_us,
+         OutputFile* trace)
     : options_(options),
       calls_(params, options.check),
-      job_(job_params(options, calls_.nothing())),
+      watch_(predicted_us),
+      job_(watched(job_params(options, calls_.nothing()))),
       ledger_(job_.network(), trace),
       choice_(choice),
       ended_(static_cast<size_t>(options.ranks), 0) {
   job_.network().watch(&ledger_);
+}
+
+SimJobParams Run::watched(SimJobParams params) {
+  params.watch = [this](SimJob& job) { return watch_.look(job); };
+  return params;
 }
 
 Status Run::make_requests() {

@@ -10,13 +10,15 @@
 #include "tools/ibcoll_sim/experiment.h"
 #include "tools/ibcoll_sim/job.h"
 #include "tools/ibcoll_sim/ledger.h"
+#include "tools/ibcoll_sim/watch.h"
 
 namespace ibcoll::simulator {
 
 class Run {
  public:
-  // `options` and `trace` (a file that is open, or nullptr) outlive it.
-  Run(const Options& options, const oracle::CallParams& params, const Choice& choice, OutputFile* trace);
+  // `options` and `trace` (a file that is open, or nullptr) outlive it. `predicted_us`: by selection.
+  Run(const Options& options, const oracle::CallParams& params, const Choice& choice, double predicted_us,
+      OutputFile* trace);
 
   // Until all ranks have ended.
   Status run();
@@ -24,11 +26,13 @@ class Run {
   void fill(Row& row) const;
 
  private:
+  SimJobParams watched(SimJobParams params);
   Status make_requests();
   void add_step(int rank);
 
   const Options& options_;
   Calls calls_;
+  Watch watch_;
   SimJob job_;
   Ledger ledger_;
   Choice choice_;
