@@ -11,26 +11,34 @@
 namespace ibcoll {
 
 CallsInFlight::CallsInFlight(uint32_t at_once)
-    : mask_(2 * at_once - 1), calls_(std::make_unique<Call[]>(2 * size_t{at_once})) {}
+    : mask_(2 * at_once - 1),
+      requests_(std::make_unique<Request*[]>(2 * size_t{at_once})),
+      records_(std::make_unique<CallRecord[]>(2 * size_t{at_once})) {}
 
 uint32_t CallsInFlight::add(Request& request) noexcept {
   const uint32_t op = next_++;
-  Call& call = calls_[slot(op)];
-  call = {&request, request.record()};
-  call.record.op = op;
+  requests_[slot(op)] = &request;
+  CallRecord& kept = records_[slot(op)];
+  kept = request.record();
+  kept.op = op;
   return op;
 }
 
 // One of the calls in flight is that old.
 bool CallsInFlight::grow() noexcept {
   try {
-    while (calls_[slot(next_)].request) {
+    while (requests_[slot(next_)]) {
       const uint32_t mask = 2 * mask_ + 1;
-      auto larger = std::make_unique<Call[]>(size_t{mask} + 1);
-      for (uint32_t i = 0; i <= mask_; ++i)
-        if (calls_[i].request || calls_[i].record.op != 0) larger[calls_[i].record.op & mask] = calls_[i];
+      auto requests = std::make_unique<Request*[]>(size_t{mask} + 1);
+      auto records = std::make_unique<CallRecord[]>(size_t{mask} + 1);
+      for (uint32_t i = 0; i <= mask_; ++i) {
+        if (!requests_[i] && records_[i].op == 0) continue;  // no call yet
+        requests[records_[i].op & mask] = requests_[i];
+        records[records_[i].op & mask] = records_[i];
+      }
       mask_ = mask;
-      calls_ = std::move(larger);
+      requests_ = std::move(requests);
+      records_ = std::move(records);
     }
     return true;
   } catch (const std::bad_alloc&) {
@@ -39,12 +47,12 @@ bool CallsInFlight::grow() noexcept {
 }
 
 void CallsInFlight::remove(uint32_t op) noexcept {
-  calls_[slot(op)].request = nullptr;
+  requests_[slot(op)] = nullptr;
   while (completed_ + 1 != next_ && !find(completed_ + 1)) ++completed_;
 }
 
 Request* CallsInFlight::find(uint32_t op) const noexcept {
-  Request* const request = calls_[slot(op)].request;
+  Request* const request = requests_[slot(op)];
   return request && request->exchange().op() == op ? request : nullptr;
 }
 
@@ -61,7 +69,7 @@ bool CallsInFlight::any_before(uint32_t op) const noexcept {
 }
 
 CallRecord CallsInFlight::record(uint32_t op) const noexcept {
-  const CallRecord& record = calls_[slot(op)].record;
+  const CallRecord& record = records_[slot(op)];
   return record.op == op ? record : CallRecord{};
 }
 

@@ -26,18 +26,18 @@ class CallsInFlight {
   uint32_t add(Request& request) noexcept;
   // A call of that number, which add() would give it, has ended before it was in flight. None is.
   void pass(const CallRecord& record) noexcept {
-    CallRecord& kept = calls_[slot(next_)].record;
+    CallRecord& kept = records_[slot(next_)];
     kept = record;
     kept.op = completed_ = next_++;
   }
   // Before add(). False: no memory.
-  bool make_room() noexcept { return !calls_[slot(next_)].request || grow(); }
+  bool make_room() noexcept { return !requests_[slot(next_)] || grow(); }
   void remove(uint32_t op) noexcept;
 
   // nullptr: it is not in flight.
   Request* find(uint32_t op) const noexcept;
   // It is in flight.
-  Request& at(uint32_t op) const noexcept { return *calls_[slot(op)].request; }
+  Request& at(uint32_t op) const noexcept { return *requests_[slot(op)]; }
   // This rank has begun the call; it may have ended.
   bool begun(uint32_t op) const noexcept { return is_after(next_, op); }
   uint32_t next() const noexcept { return next_; }
@@ -61,17 +61,15 @@ class CallsInFlight {
   std::string describe(uint32_t op) const noexcept;
 
  private:
-  struct Call {
-    Request* request = nullptr;  // nullptr: it has ended
-    CallRecord record;
-  };
   size_t slot(uint32_t op) const noexcept { return op & mask_; }
   bool grow() noexcept;
 
   uint32_t next_ = 1;
   uint32_t completed_ = 0;
   uint32_t mask_;
-  std::unique_ptr<Call[]> calls_;  // circular, mask_ + 1 of them, indexed by op
+  // Circular, mask_ + 1 of each, indexed by op.
+  std::unique_ptr<Request*[]> requests_;  // nullptr: the call has ended
+  std::unique_ptr<CallRecord[]> records_;
 };
 
 }  // namespace ibcoll
