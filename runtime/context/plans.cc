@@ -12,13 +12,6 @@ namespace {
 constexpr int kMostIdle = 64;
 constexpr size_t kMostIdleBytes = 1 << 20;
 
-// The p sizes that all ranks know; nullptr: there are none.
-const uint64_t* known_sizes(const Args& args) noexcept {
-  const Collective& row = kCatalog[args.collective];
-  if (row.sizes != SizesKnown::kToAll) return nullptr;
-  return row.reduces() ? args.send.counts : args.recv.counts;
-}
-
 }  // namespace
 
 PlanKey::PlanKey(const Args& args, ibcoll_scheme_t scheme, int p) noexcept
@@ -30,7 +23,7 @@ PlanKey::PlanKey(const Args& args, ibcoll_scheme_t scheme, int p) noexcept
     element_bytes = args.reduction.element_bytes();
   }
   if (!kCatalog[args.collective].irregular()) bytes = args.bytes;
-  if (const uint64_t* const known = known_sizes(args))
+  if (const uint64_t* const known = args.known_sizes())
     for (int i = 0; i < p; ++i) sizes = (sizes ^ known[i]) * kGoldenRatio + 1;
 }
 
@@ -54,11 +47,11 @@ void Plans::remember(Plan& plan, const ibcoll_collective_args_t& call, const Rea
 
 Plan* Plans::take(const PlanKey& key, const Args& args, Plan::Use use, const Plan*& like) noexcept {
   const uint64_t digest = key.digest();
-  const uint64_t* const sizes = known_sizes(args);
+  const uint64_t* const sizes = args.known_sizes();
   for (Plan* plan = bucket(digest); plan; plan = plan->next) {
     if (plan->digest != digest || !plan->kept || plan->key != key) continue;
     Request& request = *plan->request;
-    if (sizes && !std::equal(sizes, sizes + request.team().size(), known_sizes(request.args()))) continue;
+    if (sizes && !std::equal(sizes, sizes + request.team().size(), request.args().known_sizes())) continue;
     like = plan;
     if (plan->use != Plan::Use::kIdle) continue;
     set_use(*plan, use);

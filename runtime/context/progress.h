@@ -39,9 +39,14 @@ class Progress {
   void after_a_pass() noexcept;
   // Checks for dead peers, stalls and deadlines, by system calls: too slow for every pass.
   void check() noexcept;
-  // A call has ended without a pass. False: every 64th such call makes one, for other collectives and for failures: a
-  // rank that always comes last finds all that it needs in the node window, and never waits.
-  bool goes_without_messages() noexcept { return ++without_messages_ % kCallsPerPass != 0; }
+  // A call has ended without a pass. False: every 64th such call makes one, for failures; every 16th while a collective
+  // is in flight: a rank that always comes last finds all that it needs in the node window, and never waits.
+  bool goes_without_messages() noexcept {
+    const uint32_t calls = ++without_messages_;
+    if (calls % kCallsPerLook != 0) [[likely]]
+      return true;
+    return calls % kCallsPerPass != 0 && engine_->idle();
+  }
 
   Status start(Request& request) noexcept {
     Status status = request.start();
@@ -84,7 +89,7 @@ class Progress {
   }
 
  private:
-  static constexpr uint32_t kCallsPerPass = 64;  // where collectives complete without one
+  static constexpr uint32_t kCallsPerLook = 16, kCallsPerPass = 64;  // where collectives complete without a pass
 
   Status fail_for_memory(Team& team) noexcept;
 

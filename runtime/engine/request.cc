@@ -55,6 +55,10 @@ void Request::bind(const Args& args) {
 }
 
 void Request::find_one_step() noexcept {
+  if (args_.moves_nothing(team_.size())) {
+    one_step_ = {.kind = OneStep::Kind::kNothing};
+    return;
+  }
   const bool one_node = team_.window() && team_.window()->size() == team_.size();
   one_step_ = one_node && choice_.algorithm->one_step ? choice_.algorithm->one_step(args_, *team_.window()) : OneStep();
 }
@@ -90,11 +94,21 @@ void Request::enter_flight() noexcept {
 Status Request::start() noexcept {
   if (team_.refuses()) return team_.refusal();
   if (in_flight_) return busy();
+  if (one_step_ && !trace_ && start_short()) return Status();
   enter_flight();
   if (trace_) arrived_at_ = traced_now();
   if (team_.start(*this)) return Status();
   in_flight_ = false;
   return team_.refusal();
+}
+
+// False: nothing has happened.
+bool Request::start_short() noexcept {
+  const Team::Short how = team_.run_short(*this, 0);
+  if (how != Team::Short::kDone) return how == Team::Short::kHandedOver;
+  status_ = Status();
+  done_.store(true, std::memory_order_release);
+  return true;
 }
 
 Status Request::busy() const {
@@ -123,15 +137,16 @@ std::string Request::buffers_held_by() const {
 void Request::begin(uint32_t op) noexcept {
   exchange_.reset(op, scheme_, choice_.algorithm->uses_window);
   const bool from_copy = args_.in_place && replaces_input();
-  task_ = one_step_ ? run_one_step(exchange_.comm(), args_, one_step_)
-                    : choice_.algorithm->run(exchange_.comm(), from_copy ? with_own_copy() : args_);
+  task_ = one_step_ && !one_step_.rest ? run_one_step(exchange_.comm(), args_, one_step_)
+                                       : choice_.algorithm->run(exchange_.comm(), from_copy ? with_own_copy() : args_);
   if (task_) exchange_.stack().enter(task_);
 }
 
 void Request::begin_published(uint32_t op) noexcept {
   enter_flight();
   exchange_.reset(op, scheme_, choice_.algorithm->uses_window);
-  task_ = run_one_step(exchange_.comm(), args_, one_step_, true);
+  task_ =
+      one_step_.rest ? one_step_.rest(exchange_.comm(), args_) : run_one_step(exchange_.comm(), args_, one_step_, true);
   if (task_) exchange_.stack().enter(task_);
 }
 

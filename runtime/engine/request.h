@@ -95,6 +95,7 @@ class Request {
   bool holds_operation() const noexcept { return args_.reduction.op && args_.reduction.op->user_defined(); }
   void hold_operation() noexcept;
   void find_one_step() noexcept;
+  bool start_short() noexcept;
   void enter_flight() noexcept;
   [[gnu::noinline]] Status busy() const;
   std::string buffers_held_by() const;  // of a call that has failed

@@ -64,10 +64,14 @@ inline bool Team::has_published(int first, int end, uint32_t looks) const noexce
 
 // Begins with what may refuse; from the publication on the call is under way.
 Team::Short Team::run_short(Request& request, uint32_t looks) noexcept {
-  if (!health_.good() || !calls_.idle() || early_count_ > 0 || window_->wants_notice()) [[unlikely]]
+  if (!health_.good() || !calls_.idle() || early_count_ > 0) [[unlikely]]
     return Short::kNo;
   const OneStep& step = request.one_step();
-  if (!step.try_begin(window_->steps())) [[unlikely]]
+  if (step.kind == OneStep::Kind::kNothing) {
+    calls_.pass(request.record());
+    return Short::kDone;
+  }
+  if (window_->wants_notice() || !step.try_begin(window_->steps())) [[unlikely]]
     return Short::kNo;
   if (step.write) step.write(*window_, request.args());
   window_->publish(request.signature());

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Blocking calls of one step that are made without a task, and what sends them the general way.
+#include <utility>
+
 #include "tests/unit/engine_node.h"
 
 namespace ibcoll {
@@ -98,6 +100,72 @@ TEST_F(ShortCall, OtherBuffers) {
     EXPECT_EQ(recv[rank], 6u);
     EXPECT_EQ(sums[rank], 60u);
   }
+}
+
+// All ranks know that no byte moves: none waits, whatever the others do.
+TEST_F(ShortCall, NothingToDo) {
+  uint64_t recv = 7;
+  const auto call = make(1, IBCOLL_BCAST, nullptr, &recv);
+  EXPECT_EQ(on_node(1).run_short(*call, 0), Team::Short::kDone);
+  EXPECT_TRUE(call->start().ok());
+  EXPECT_FALSE(call->in_flight());
+  EXPECT_TRUE(call->done());
+  EXPECT_EQ(on_node(1).calls().completed(), 2u);
+  EXPECT_EQ(recv, 7u);
+}
+
+TEST_F(ShortCall, StartedCallsOfOneStepAreDoneAtOnceWhereTheOthersAreThere) {
+  uint64_t send[kRanks] = {1, 20, 300}, recv[kRanks] = {};
+  std::vector<std::unique_ptr<Request>> calls;
+  for (int run = 0; run < 3; ++run)
+    for (int rank = 0; rank < kRanks; ++rank) {
+      if (run == 0) calls.push_back(make(rank, IBCOLL_ALLREDUCE, &send[rank], &recv[rank]));
+      Request& call = *calls[static_cast<size_t>(rank)];
+      ASSERT_TRUE(call.start().ok());
+      EXPECT_EQ(call.in_flight(), rank != kRanks - 1);
+      EXPECT_EQ(call.done(), rank == kRanks - 1);
+      if (rank < kRanks - 1) continue;
+      progress();
+      for (int i = 0; i < kRanks; ++i) {
+        EXPECT_TRUE(calls[static_cast<size_t>(i)]->done());
+        EXPECT_EQ(std::exchange(recv[i], 0), 321u);
+      }
+    }
+}
+
+// Two ranks have short blocks only, the third one has blocks to be read: all go on to the step in which they are read.
+TEST_F(ShortCall, AnAlltoallvWithMoreToDoGoesOn) {
+  constexpr uint64_t kShort = 8, kLong = 1000;
+  std::vector<std::byte> send[kRanks], recv[kRanks];
+  std::vector<uint64_t> sizes[kRanks], from[kRanks];
+  std::vector<std::unique_ptr<Request>> calls;
+  const std::vector<uint64_t> displacements = {0, kLong, 2 * kLong};
+  int reads = 0;
+  node_.while_read = [&] { ++reads; };
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const auto at = static_cast<size_t>(rank);
+    send[at].assign(3 * kLong, static_cast<std::byte>(rank + 1));
+    recv[at].resize(3 * kLong);
+    sizes[at].assign(kRanks, rank == 2 ? kLong : kShort);
+    from[at] = {kShort, kShort, kLong};
+    sizes[at][at] = from[at][at] = kShort;
+    Args args;
+    args.collective = IBCOLL_ALLTOALLV;
+    args.send = {send[at].data(), 0, sizes[at].data(), displacements.data()};
+    args.recv = {recv[at].data(), 0, from[at].data(), displacements.data()};
+    calls.push_back(std::make_unique<Request>(on_node(rank), args, Choice{find_algorithm(IBCOLL_ALLTOALLV, "shm")},
+                                              IBCOLL_SCHEME_AUTO, 1));
+    EXPECT_EQ(static_cast<bool>(calls.back()->one_step()), rank != 2);
+    ASSERT_TRUE(calls.back()->start().ok());
+  }
+  progress();
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const auto at = static_cast<size_t>(rank);
+    EXPECT_TRUE(calls[at]->done()) << on_node(rank).failure().text();
+    EXPECT_EQ(recv[at][0], std::byte{1});
+    EXPECT_EQ(recv[at][kLong], std::byte{2});
+  }
+  EXPECT_EQ(reads, 2) << "ranks 0 and 1, of the blocks of rank 2";
 }
 
 }  // namespace

@@ -92,16 +92,14 @@ ConstBytes all_blocks(const ConstBlocks& blocks, int p) {
   return begin ? ConstBytes(begin, end) : ConstBytes();
 }
 
-Rest write_table(Comm& c, const Args& a, const Published& mine) {
-  NodeWindow& w = c.node();
+Rest write_table(NodeWindow& w, const Args& a, const Published& mine) {
   const uint64_t window_below = w.limits().read_from;
-  const uint64_t table = table_bytes(c.size());
-  const bool in_line = table_in_line(c.size());
+  const uint64_t table = table_bytes(w.size());
+  const bool in_line = table_in_line(w.size());
   Room line{mine.line, NodeWindow::kInlineBytes, sizeof(Rest) + (in_line ? table : 0)};
   Room area{mine.area, mine.area == mine.line ? 0 : w.area_bytes(), in_line ? 0 : table};
   Rest rest;
-  for (int i = 1; i < c.size(); ++i) {
-    const int to = c.peer(i);
+  for (int to = w.next(w.rank()); to != w.rank(); to = w.next(to)) {
     const ConstBytes block = a.send[to];
     const uint64_t read_back = in_pieces(w, a.recv.size(to)) ? 0 : a.recv.size(to);
     Entry entry{block.size(), kPrivate, 0};
@@ -117,6 +115,26 @@ Rest write_table(Comm& c, const Args& a, const Published& mine) {
   }
   std::memcpy(mine.line, &rest, sizeof rest);
   return rest;
+}
+
+// A call whose blocks are all in the line of this rank, and whose peers have published such blocks only, is one step.
+void write(NodeWindow& w, const Args& a) { (void)write_table(w, a, Published(w, w.rank())); }
+Difference take(NodeWindow& w, const Args& a) {
+  for (int from = w.next(w.rank()); from != w.rank(); from = w.next(from)) {
+    const Published theirs(w, from);
+    const Bytes block = a.recv[from];
+    Rest rest;
+    Entry entry;
+    std::memcpy(&rest, theirs.line, sizeof rest);
+    std::memcpy(&entry, theirs.entry(w.rank()), sizeof entry);
+    const bool in_line =
+        entry.where == kLine && Room{nullptr, NodeWindow::kInlineBytes, entry.location}.fits(entry.bytes);
+    if (!in_line || entry.bytes != block.size() || rest.is_read != 0 || rest.pieces != 0)
+      return {from, entry.bytes, block.size()};
+    Comm::copy(block, ConstBytes(theirs.line + entry.location, block.size()));
+  }
+  Comm::copy(a.recv[w.rank()], a.send[w.rank()]);
+  return {};
 }
 
 // False: the collective has failed. `address`: where the block is to be read; else 0.
@@ -141,23 +159,27 @@ bool take_block(Comm& c, int from, const Published& theirs, Bytes block, uint64_
   return true;
 }
 
-Task run(Comm& c, Args a) {
+// `published`: this rank has published its blocks, which are all in its line.
+Task exchange(Comm& c, Args a, bool published) {
   NodeWindow& w = c.node();
-  co_await c.next_step(w.area_bytes());
-  const Rest mine = write_table(c, a, Published(w, c.rank()));
-  if (mine.is_read) c.lend(all_blocks(a.send, c.size()));
-  c.publish();
+  Rest mine;
+  if (!published) {
+    co_await c.next_step(w.area_bytes());
+    mine = write_table(w, a, Published(w, c.rank()));
+    if (mine.is_read) c.lend(all_blocks(a.send, c.size()));
+    c.publish();
+  }
   c.copy(a.recv[c.rank()], a.send[c.rank()]);
   Rest rest = mine;  // of all ranks
   for (int i = 1; i < c.size(); ++i) {
     const int from = c.peer(-i);
     co_await c.published(from);
-    const Published published(w, from);
+    const Published table(w, from);
     Rest theirs;
-    std::memcpy(&theirs, published.line, sizeof theirs);
+    std::memcpy(&theirs, table.line, sizeof theirs);
     rest.add(theirs);
     uint64_t address = 0;
-    if (!take_block(c, from, published, a.recv[from], address)) co_return;
+    if (!take_block(c, from, table, a.recv[from], address)) co_return;
     if (address != 0 && !co_await c.read(from, address, a.recv[from])) co_return;
   }
   const uint64_t length = rest.pieces > 0 ? cell_bytes(w) : 0;
@@ -183,6 +205,24 @@ Task run(Comm& c, Args a) {
   if (mine.is_read) co_await all_have_read(c);
 }
 
+Task run(Comm& c, Args a) { return exchange(c, a, false); }
+
+OneStep one_step(const Args& a, const NodeWindow& w) {
+  if (a.in_place || !table_in_line(w.size())) return {};
+  Room line{nullptr, NodeWindow::kInlineBytes, sizeof(Rest) + table_bytes(w.size())};
+  for (int to = 0; to < w.size(); ++to) {
+    const uint64_t bytes = to == w.rank() ? 0 : a.send.size(to);
+    if (in_pieces(w, bytes) || !line.fits(bytes)) return {};
+    line.used += (bytes + 7) / 8 * 8;
+  }
+  return {.kind = OneStep::Kind::kAll,
+          .end = w.size(),
+          .bytes = w.area_bytes(),
+          .write = write,
+          .finish = take,
+          .rest = [](Comm& c, Args args) { return exchange(c, args, true); }};
+}
+
 const char* why_not(const Shape& s) {
   if (const char* const reason = applies_with_single_copy(s)) return reason;
   return s.area_bytes >= 2 * table_bytes(s.p) ? nullptr : "the node window is too small for the table";
@@ -202,7 +242,8 @@ std::span<const Algorithm> rows() {
        .run = run,
        .why_not = why_not,
        .cost_us = cost_us,
-       .uses_window = true}};
+       .uses_window = true,
+       .one_step = one_step}};
   return kRows;
 }
 

@@ -26,6 +26,20 @@ struct Args {
   bool internal = false;     // a call of ibcoll's own: no call of the program fits together with it
   bool fixed_order = false;  // the bits of the result do not depend on which rank comes first
 
+  // The p sizes that all ranks know; nullptr: there are none.
+  const uint64_t* known_sizes() const noexcept {
+    const Collective& row = kCatalog[collective];
+    if (row.sizes != SizesKnown::kToAll) return nullptr;
+    return row.reduces() ? send.counts : recv.counts;
+  }
+  // All ranks know that no byte moves, and that no rank waits for another one.
+  bool moves_nothing(int p) const noexcept {
+    const Collective& row = kCatalog[collective];
+    if (!row.moves_data()) return false;
+    if (!row.irregular()) return bytes == 0;
+    const uint64_t* const sizes = known_sizes();
+    return sizes && std::all_of(sizes, sizes + p, [](uint64_t size) { return size == 0; });
+  }
   // gather(v), allgather(v): this rank's contribution.
   ConstBytes own(int rank) const noexcept { return in_place ? ConstBytes(recv[rank]) : ConstBytes(send.base, bytes); }
   // The receive blocks, to be read: what the root of a gather(v) knows of sizes and places.

@@ -4,6 +4,7 @@
 namespace ibcoll {
 
 Task run_one_step(Comm& c, Args args, OneStep step, bool published) {
+  if (step.kind == OneStep::Kind::kNothing) co_return;
   if (!published) {
     if (step.kind == OneStep::Kind::kAll)
       co_await c.next_step(step.bytes);

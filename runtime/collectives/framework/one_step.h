@@ -20,15 +20,19 @@ struct Difference {
 };
 
 struct OneStep {
-  enum class Kind : uint8_t { kNone, kAll, kSole, kOwn };  // of next_step(), next_sole_step(), next_own_step()
+  // kNone: the call is something else. kNothing: no byte moves. The others: of next_step(), next_sole_step(),
+  // next_own_step().
+  enum class Kind : uint8_t { kNone, kNothing, kAll, kSole, kOwn };
 
-  Kind kind = Kind::kNone;  // kNone: the call is something else
-  int first = 0, end = 0;   // local ranks that are awaited: from first to end - 1, but for this one
-  uint64_t bytes = 0;       // which the step begins with
+  Kind kind = Kind::kNone;
+  int first = 0, end = 0;  // local ranks that are awaited: from first to end - 1, but for this one
+  uint64_t bytes = 0;      // which the step begins with
   // Ranks read `args` at the time of the call: buffers may be others than those that the step was made for.
   void (*write)(NodeWindow& window, const Args& args) = nullptr;  // nullptr: this rank writes nothing
-  // nullptr: nor does it do anything then. If it returns a difference, the call fails; it may then run a second time.
+  // nullptr: nor does it do anything then. If it returns a difference, it runs a second time, in the task that goes on:
+  // run_one_step(), where the call fails; or `rest`, where others may have published that there is more to do.
   Difference (*finish)(NodeWindow& window, const Args& args) = nullptr;
+  Task (*rest)(Comm& comm, Args args) = nullptr;
 
   explicit operator bool() const noexcept { return kind != Kind::kNone; }
   bool awaits_all(const NodeWindow& window) const noexcept { return first == 0 && end == window.size(); }
