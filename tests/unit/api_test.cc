@@ -560,6 +560,26 @@ TEST_F(Api, ACallThatRunsOnceChecksItsArguments) {
   EXPECT_EQ(ibcoll_wait(request), IBCOLL_OK);
 }
 
+TEST_F(Api, ADemandedAlgorithmIsOfThatCallOnly) {
+  const char* const demanded = ibcoll_algorithm_name(IBCOLL_REDUCE, 1);
+  for (const char* const algorithm : {demanded, static_cast<const char*>(nullptr)}) {
+    ibcoll_request_t request = nullptr;
+    ibcoll_collective_args_t a = args(IBCOLL_REDUCE);
+    a.algorithm = algorithm;
+    ASSERT_EQ(ibcoll_collective_start(world_, &a, &request), IBCOLL_OK) << ibcoll_last_error();
+    EXPECT_EQ(std::string(ibcoll_request_algorithm(request)).find(demanded) == 0, algorithm != nullptr);
+    EXPECT_EQ(ibcoll_wait(request), IBCOLL_OK);
+  }
+}
+
+// More shapes than plans are kept of: those of the first ones are freed meanwhile.
+TEST_F(Api, CallsOfManyShapesAreRepeated) {
+  std::vector<std::byte> buffer(200);
+  for (int round = 0; round < 2; ++round)
+    for (uint64_t bytes = 1; bytes <= buffer.size(); ++bytes)
+      EXPECT_EQ(ibcoll_bcast(world_, buffer.data(), bytes, 0), IBCOLL_OK) << ibcoll_last_error();
+}
+
 TEST_F(Api, ABlockingCallOfAnyCollective) {
   for (int c = 0; c < ibcoll::kCollectives; ++c) {
     ibcoll_collective_args_t a = args(static_cast<ibcoll_collective_t>(c));

@@ -204,7 +204,7 @@ FAULTS = [
           UNIT, CREDIT),
     Fault("trace_of_a_node_tells_of_one_wait", "runtime/engine/exchange_trace.cc",
           "  if (std::exchange(t.step, step) != step || awaits_step(wait)) t.step_from",
-          "  t.step = step, t.step_from",
+          "  if ((t.step = step) || awaits_step(wait)) t.step_from",
           SIMULATED, "Trace*"),
     Fault("trace_of_a_node_tells_of_another_rank", "runtime/engine/exchange.cc",
           "return awaits_step(wait_) ? node_.window().steps().lagging() : node_.lagging();",

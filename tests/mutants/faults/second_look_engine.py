@@ -8,7 +8,7 @@ ENGINE = "Engine*:Exchange*:OtherCall*:CreditOf*:Ahead*:TeamFailure*"
 FAULTS = [
     Fault("again_sleeps_with_messages_under_way", "runtime/engine/scheduler.cc",
           "  if (!blocked_.empty() || in_flight != memory_waits_.size()) return",
-          "  if (!blocked_.empty()) return",
+          "  if (!blocked_.empty() || in_flight > 1'000'000) return",
           UNIT, ENGINE),
     Fault("again_new_team_with_a_rank_out_of_reach", "runtime/engine/engine.cc",
           "if (team.members().team_rank(rank) >= 0) team.",
