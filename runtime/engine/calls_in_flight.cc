@@ -32,7 +32,6 @@ bool CallsInFlight::grow() noexcept {
       auto requests = std::make_unique<Request*[]>(size_t{mask} + 1);
       auto records = std::make_unique<CallRecord[]>(size_t{mask} + 1);
       for (uint32_t i = 0; i <= mask_; ++i) {
-        if (!requests_[i] && records_[i].op == 0) continue;  // no call yet
         requests[records_[i].op & mask] = requests_[i];
         records[records_[i].op & mask] = records_[i];
       }

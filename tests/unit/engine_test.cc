@@ -295,6 +295,31 @@ TEST_F(EngineTest, WhoPartsOwesNothingAnyMore) {
   EXPECT_EQ(credits(), kRanks);
 }
 
+// More calls are in flight than lists have room for at first, from a number on that is not the first one; records of all
+// are kept.
+TEST_F(EngineTest, ListsOfCallsInFlightGrow) {
+  std::vector<std::unique_ptr<Call>> calls;
+  const auto start = [&](int rank, int count) {
+    for (int i = 0; i < count; ++i) {
+      calls.push_back(make_call(team(rank), 100, "ring", static_cast<uint8_t>(i % 9)));
+      ASSERT_TRUE(calls.back()->request->start().ok());
+    }
+  };
+  for (int rank = 0; rank < kRanks; ++rank) start(rank, 5);
+  progress();
+  const uint32_t first = team(0).calls().next();
+  const uint32_t many = 2 * team(0).calls().kept_records() + 3;
+  start(0, static_cast<int>(many));
+  EXPECT_EQ(team(0).calls().count(), static_cast<int>(many));
+  for (uint32_t op = first; op < first + many; ++op) EXPECT_EQ(team(0).calls().record(op).op, op);
+  for (const int rank : {1, 2}) start(rank, static_cast<int>(many));
+  progress(3000);
+  for (const auto& call : calls) ASSERT_FALSE(call->request->in_flight());
+  for (size_t i = 0; i < calls.size(); ++i)
+    EXPECT_TRUE(calls[i]->right(static_cast<uint8_t>((i < 15 ? i % 5 : (i - 15) % many) % 9))) << i;
+  for (uint32_t op = first; op < first + many; ++op) EXPECT_EQ(team(0).calls().record(op).op, op);
+}
+
 // A program may make and free teams all its life, and credit of each may come late.
 TEST_F(EngineTest, FreedTeamsLeaveNothingBehind) {
   const auto make_and_free = [this](uint64_t epoch) {
