@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ibcoll_perf for an MPI library: same options, loop, clock, statistics, buffers and irregular counts, so that
+// ibcoll_perf --full for an MPI library: same options, loop, clock, statistics, buffers and irregular counts, so that
 // perf/compare can put the two side by side. Built with the compiler wrapper of each MPI (perf/compare does it).
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -49,8 +49,9 @@ void run_case(Case& one, const ibcoll::perf::LoopPlan& plan) {
   std::vector<double> all = one.gather(calls);
   if (!one.prints()) return;
   const ibcoll::perf::CallTimes times = ibcoll::perf::summarize(all, one.ranks());
-  std::printf("%s,%llu,%zu,%.3f,%.3f,%.3f,%.3f,0,mpi\n", one.name(), static_cast<unsigned long long>(one.bytes()),
-              calls.size(), times.t_min, times.t_avg, times.t_max, times.p99);
+  std::printf("%s,%llu,%zu,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,0,mpi\n", one.name(),
+              static_cast<unsigned long long>(one.bytes()), calls.size(), times.t_min, times.t_avg, times.t_max,
+              times.p50, times.p90, times.p99);
   std::fflush(stdout);
 }
 
@@ -143,7 +144,7 @@ int main(int argc, char** argv) {
                recv = make_buffer(largest.recv_bytes() + ibcoll::perf::ChangingBuffers::kRoom);
   std::unique_ptr<MpiArrivals> late = arrivals(arrival, message_cost);
   if (largest.prints())
-    std::printf("%scollective,bytes,iterations,t_min,t_avg,t_max,p99,%serrors,algorithm\n",
+    std::printf("%scollective,bytes,iterations,t_min,t_avg,t_max,p50,p90,p99,%serrors,algorithm\n",
                 late ? late->heading(arrival).c_str() : "", late ? ibcoll::perf::arrival_csv_names().c_str() : "");
   for (const uint64_t bytes : sizes) {
     Case one(what, bytes);

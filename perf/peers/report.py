@@ -36,6 +36,7 @@ class Cell:
         self.ranks, self.collective, self.size = ranks, collective, size
         self.figure = figure(collective, arrival)
         self.mean_times, self.bounds = {}, []  # with a pattern of arrivals: as `times`, mean time in the call
+        self.p50 = {}  # as `times`: the median call of a round
         self.times = {}  # library -> list of t_avg, one per round
         self.algorithm = ""
 
@@ -44,6 +45,8 @@ class Cell:
 
     def add(self, library, time_us, row):
         self.times.setdefault(library, []).append(time_us)
+        if row.get("p50"):
+            self.p50.setdefault(library, []).append(float(row["p50"]))
         if self.figure == "t_last":
             self.mean_times.setdefault(library, []).append(float(row["t_avg"]))
             self.bounds.append(float(row["bound"]))
@@ -59,6 +62,12 @@ class Cell:
         if "ibcoll" not in self.times or not self.peers():
             return None
         return min(self.median(peer) for peer in self.peers()) / self.median("ibcoll")
+
+    def ratio_of_p50(self):
+        """As ratio(), of the median calls; None where some have none."""
+        if self.ratio() is None or not {"ibcoll", *self.peers()} <= self.p50.keys():
+            return None
+        return min(statistics.median(self.p50[peer]) for peer in self.peers()) / statistics.median(self.p50["ibcoll"])
 
     def ratios(self):
         """The same, round by round."""
@@ -84,7 +93,7 @@ class Cell:
     def as_json(self):
         arrival = {"mean_times_us": self.mean_times, "bound_us": self.bound()} if self.bounds else {}
         return {"ranks": self.ranks, "collective": self.collective, "bytes": self.size, "algorithm": self.algorithm,
-                "figure": self.figure, "times_us": self.times, "ratio": self.ratio(),
+                "figure": self.figure, "times_us": self.times, "p50_us": self.p50, "ratio": self.ratio(),
                 "ratios": None if self.ratio() is None else self.ratios(), "gain": self.gain(),
                 "gains": None if self.gain() is None else self.gains(), "kept": self.kept(), **arrival}
 
@@ -148,6 +157,9 @@ def summary(cells, collectives):
     means = [geometric_mean(ratios) for ratios in zip(*[cell.ratios() for cell in rated])]
     lines.append(f"  {'all':<{width}}{geometric_mean([cell.ratio() for cell in rated]):6.2f}  "
                  f"{min(means):.2f}..{max(means):.2f} from round to round")
+    by_p50 = [cell.ratio_of_p50() for cell in rated]
+    if None not in by_p50:
+        lines.append(f"  {'by p50':<{width}}{geometric_mean(by_p50):6.2f}")
     lines += through_summary(rated)
     below = sorted((cell for cell in rated if round(cell.ratio(), 2) < 1), key=Cell.ratio)
     lines.append(f"cells below 1: {len(below) or 'none'} (of {len(rated)})")

@@ -20,6 +20,7 @@ sys.path[:0] = [str(ROOT / "perf/peers"), str(pathlib.Path(__file__).parent)]
 import beds  # pylint: disable=wrong-import-position
 import compare_options  # pylint: disable=wrong-import-position
 import launch  # pylint: disable=wrong-import-position
+import report  # pylint: disable=wrong-import-position
 import tables  # pylint: disable=wrong-import-position
 from script_tests import FULL_AT_100_BYTES, full_disk, left_pipe  # pylint: disable=wrong-import-position
 CORES = len(os.sched_getaffinity(0))
@@ -32,11 +33,11 @@ while [[ $1 == -* || $1 == [0-9]* || $1 == core || $1 == none || $1 == pml || $1
   shift
 done
 echo "some library's banner"
-echo "collective,bytes,iterations,t_min,t_avg,t_max,p99,errors,algorithm"
-if [[ $1 == barrier ]]; then echo "barrier,0,10,1,BASE,9,9,0,way"; exit 0; fi
+echo "collective,bytes,iterations,t_min,t_avg,t_max,p50,p99,errors,algorithm"
+if [[ $1 == barrier ]]; then echo "barrier,0,10,1,BASE,9,3,9,0,way"; exit 0; fi
 [[ $1 != FAILS ]] || { echo "no luck today" >&2; exit 3; }
-echo "$1,8,10,1,BASE,9,9,0,way"
-echo "$1,64,10,1,BASE0,9,9,0,way"
+echo "$1,8,10,1,BASE,9,3,9,0,way"
+echo "$1,64,10,1,BASE0,9,3,9,0,way"
 """
 
 
@@ -189,6 +190,18 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(own[:2], [str(TREE / "bin/ibcoll_run"), "--rdma-in-memory"])
         self.assertEqual(other[:6], [*own[:2], "-n", "1", "--no-bind", "mpirun.openmpi"])
         self.assertIn("UCX_NET_DEVICES=memory0:1", other)
+
+    def test_median_calls_have_a_ratio_of_their_own(self):
+        rows = {"ibcoll": {"p50": "2"}, "openmpi": {"p50": "3"}}
+        cell = report.Cell(2, "barrier", 0)
+        for name, row in rows.items():
+            cell.add(name, 100 if name == "ibcoll" else 50, row)
+        self.assertEqual((cell.ratio(), cell.ratio_of_p50()), (0.5, 1.5))
+        self.assertIn("  by p50       1.50", report.summary([cell], ["barrier"]))
+        older = report.Cell(2, "barrier", 0)
+        for name in rows:
+            older.add(name, 1, {})
+        self.assertIsNone(older.ratio_of_p50())
 
     def test_mpich_takes_no_part_where_it_moves_no_data(self):
         for calls, mpich in (("persistent", "-"), ("blocking", r"9\.00")):

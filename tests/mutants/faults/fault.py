@@ -32,6 +32,7 @@ BUILT = Suite(("build.ninja",), ("ninja", "-C", "{bin}/..", "{tests}"))
 
 UNIT, SIMULATED, CONFORMANCE, FAILURES = "unit", "simulated", "conformance", "failures"
 FAKE_VERBS, VM = "fake_verbs", "vm"
+RDMA_IN_MEMORY, RDMA_IN_MEMORY_JOBS = "rdma_in_memory", "rdma_in_memory_jobs"
 LAUNCHER_PARTS, LAUNCHER, PERF, API, BOOTSTRAPS = "launcher_parts", "launcher", "perf", "api", "bootstraps"
 LAYERING, DOCS, TOOL_PAGES, COMPARE, INSTALLED = "layering", "docs", "tool_pages", "compare", "installed"
 INFO, SIM, TRACE, CALL_SITES, OUTPUT = "info", "sim", "trace", "call_sites", "output"
@@ -48,6 +49,11 @@ SUITES = {
     FAILURES: google_test("ibcoll_failures_tests", "ibcoll_ucx", "ibcoll_trace_module", "ibcoll_run"),
     VM: Suite(("ibcoll_run", "ibcoll_ucx", "ibcoll_verbs", "ibcoll_perf", "ibcoll_info", "ibcoll_api_ranks",
                "ibcoll_conformance_tests"), ("tests/vm/steps", "brief", "{tests}")),
+    RDMA_IN_MEMORY: Suite(("ibcoll_run", "ibcoll_rdma_in_memory", "ibcoll_rdma_in_memory_tests"),
+                          ("{bin}/ibcoll_run", "--rdma-in-memory", "-n", "1", "--no-bind", "--timeout", "60",
+                           "{bin}/ibcoll_rdma_in_memory_tests", "--gtest_fail_fast", "--gtest_filter={tests}")),
+    RDMA_IN_MEMORY_JOBS: python_test("tests/rdma_in_memory/test_jobs.py", "ibcoll_run", "ibcoll_rdma_in_memory", "ibcoll_verbs",
+                                     "ibcoll_perf", "ibcoll_info"),
     LAUNCHER_PARTS: google_test("ibcoll_launcher_tests"),
     LAUNCHER: python_test("tests/launcher", "ibcoll_run", "ibcoll_trace_module", "ibcoll_launcher_probe"),
     PERF: python_test("tests/tools/test_perf.py", "ibcoll_run", "ibcoll_perf", "ibcoll_tables"),
