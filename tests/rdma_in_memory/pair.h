@@ -75,8 +75,8 @@ struct Pair {
     }
   }
 
-  // Posts a request of `bytes` from the source to the target, with its opcode as its id.
-  int post(ibv_wr_opcode opcode, uint32_t bytes, uint32_t key, size_t end = 0) {
+  // Posts a request of `bytes` from the source to the target, or to `other`, with its opcode as its id.
+  int post(ibv_wr_opcode opcode, uint32_t bytes, uint32_t key, size_t end = 0, const uint8_t* other = nullptr) {
     ibv_sge sge{reinterpret_cast<uint64_t>(source.data()), bytes, from->lkey};
     ibv_send_wr request{};
     request.wr_id = opcode;
@@ -85,7 +85,7 @@ struct Pair {
     request.sg_list = &sge;
     request.num_sge = bytes > 0 ? 1 : 0;
     request.imm_data = 42;
-    request.wr.rdma = {reinterpret_cast<uint64_t>(target.data()), key};
+    request.wr.rdma = {reinterpret_cast<uint64_t>(other ? other : target.data()), key};
     ibv_send_wr* bad = nullptr;
     return ibv_post_send(ends[end], &request, &bad);
   }
