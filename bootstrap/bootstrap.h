@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bootstrap/arbiter.h"
 #include "runtime/base/status.h"
 
 namespace ibcoll {
@@ -35,6 +36,8 @@ class Bootstrap {
   // The ended ranks that the launcher has reported since the last call. At most one system call if there is none; never
   // blocks. Empty where the launcher does not report ends.
   virtual std::vector<Ended> ended() { return {}; }
+  // By which living ranks agree; belongs to this object. nullptr where the launcher offers none.
+  virtual Arbiter* arbiter() { return nullptr; }
 };
 
 // Ranks among which the host program gathers.

@@ -6,7 +6,7 @@
 //   server -> client   tag                                  32 bytes, tag = HMAC(secret, "server", both nonces, claim)
 //   then frames of a header and `length` bytes: kAdmitted or kFailed, then any number of exchanges, until the client
 //   sends kGoodbye or either side closes. Before, between and within exchanges the server may report ranks that have
-//   ended.
+//   ended, and the verdicts of ballots.
 //
 // Neither side uses a byte of the other before its tag is right; all that is read before has a fixed length. The secret
 // itself is never sent here. Frames have no tag: both ends of the connection have proved that they know the secret.
@@ -48,6 +48,7 @@ inline constexpr uint32_t kMaxRanks = 1U << 20;
 inline constexpr uint32_t kMaxBlob = 1U << 20;      // bytes that one rank gives to an exchange
 inline constexpr uint64_t kMaxGathered = 1U << 30;  // bytes that an exchange yields
 inline constexpr uint32_t kMaxText = 64U << 10;
+inline constexpr std::string_view kKeepsGoing = "1";  // deaths do not end the job (--keep-going)
 
 struct Claim {
   Nonce nonce;
@@ -70,9 +71,13 @@ enum class Kind : uint32_t {
   kFailed = 3,      // server: text, this exchange cannot complete
   kAskMissing = 4,  // client: nothing; its deadline has passed
   kMissing = 5,     // server: text, the ranks that have not come
-  kAdmitted = 6,    // server: nothing; instead of kFailed, which says why the rank is not
+  kAdmitted = 6,    // server: kKeepsGoing or nothing; instead of kFailed, which says why the rank is not
   kRankEnded = 7,   // server, at any time after kAdmitted: a rank (4 bytes) and a text, how it ended
   kGoodbye = 8,     // client: nothing; its context ends, and the connection
+  kVote = 9,        // client: ballot_messages.h, as the next three
+  kWithdraw = 10,   // client: the key of the ballot
+  kAccuse = 11,     // client: a rank (4 bytes) that it cannot reach any more
+  kVerdict = 12,    // server, at any time after a vote
 };
 
 struct FrameHeader {

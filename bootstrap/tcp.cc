@@ -187,7 +187,11 @@ Status TcpBootstrap::prove(const rendezvous::Secret& secret, Clock::time_point d
 Status TcpBootstrap::receive_admission(Clock::time_point deadline) {
   FrameHeader header;
   if (Status status = receive(writable_bytes_of(header), deadline); !status.ok()) return status;
-  if (header.kind == Kind::kAdmitted && header.length == 0) return {};
+  if (header.kind == Kind::kAdmitted && header.length <= rendezvous::kKeepsGoing.size()) {
+    const Result<std::string> body = receive_text(header.length, deadline);
+    keeps_going_ = body.ok() && body.value() == rendezvous::kKeepsGoing;
+    return body.status();
+  }
   if (header.kind != Kind::kFailed) {
     return error(IBCOLL_ERR_BOOTSTRAP, "{}: ibcoll_run at {} sent a frame of kind {} before the first exchange",
                  own_name(), address_, static_cast<uint32_t>(header.kind));
@@ -229,14 +233,14 @@ Status TcpBootstrap::receive_gathered(std::span<std::byte> all, Clock::time_poin
                own_name(), address_, static_cast<uint32_t>(header.kind), header.length, all.size());
 }
 
-// The header of the next frame that is no report of an end.
+// The header of the next frame that is no news.
 Status TcpBootstrap::receive_answer(FrameHeader& header, Clock::time_point deadline) {
   for (;;) {
     if (Status status = receive(writable_bytes_of(header), deadline); !status.ok()) return status;
-    if (header.kind != Kind::kRankEnded) return {};
+    if (!is_news(header.kind)) return {};
     const Result<std::string> body = receive_text(header.length, deadline);
     if (!body.ok()) return body.status();
-    note_end(body.value());
+    note(header.kind, body.value());
   }
 }
 

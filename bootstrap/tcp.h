@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/rendezvous_protocol.h"
@@ -11,7 +12,7 @@
 
 namespace ibcoll {
 
-class TcpBootstrap : public Bootstrap {
+class TcpBootstrap : public Bootstrap, private Arbiter {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -34,8 +35,16 @@ class TcpBootstrap : public Bootstrap {
   bool local_job() const override { return local_job_; }
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override;
   std::vector<Ended> ended() override;
+  Arbiter* arbiter() override { return this; }
 
  private:
+  bool keeps_going() const override { return keeps_going_; }
+  Status vote(const Vote& vote) override;
+  Status accuse(int rank) override;
+  Status withdraw(const Key& key) override;
+  Result<std::optional<Verdict>> verdict() override;
+  void wait(double seconds) override;
+
   TcpBootstrap() = default;
   Status read_environment();
   std::string own_name() const;  // for errors
@@ -44,7 +53,12 @@ class TcpBootstrap : public Bootstrap {
   Status receive_admission(Clock::time_point deadline);
   Status receive_gathered(std::span<std::byte> all, Clock::time_point deadline);
   Status receive_answer(rendezvous::FrameHeader& header, Clock::time_point deadline);
-  void note_end(std::string_view body);
+  static bool is_news(rendezvous::Kind kind) {
+    return kind == rendezvous::Kind::kRankEnded || kind == rendezvous::Kind::kVerdict;
+  }
+  bool take_news();
+  void note(rendezvous::Kind kind, std::string_view body);
+  Status send_frame(rendezvous::Kind kind, std::string_view body);
   Status ask_for_missing_ranks();
   Result<std::string> receive_text(uint32_t length, Clock::time_point deadline);
   Status send(std::span<const std::byte> bytes, Clock::time_point deadline);
@@ -60,8 +74,10 @@ class TcpBootstrap : public Bootstrap {
   std::string address_;
   double exchange_seconds_ = 0;
   UniqueFd socket_;
-  std::string unread_;  // taken from the socket by ended(), for the next receive()
+  bool keeps_going_ = false;
+  std::string unread_;  // taken from the socket by take_news(), for the next receive()
   std::vector<Ended> ended_;
+  std::deque<Verdict> verdicts_;
 };
 
 }  // namespace ibcoll

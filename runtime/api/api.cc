@@ -8,6 +8,7 @@
 
 #include "runtime/api/handles.h"
 #include "runtime/api/taken.h"
+#include "runtime/context/shrink.h"
 #include "runtime/context/signal_report.h"
 #include "runtime/context/split.h"
 #include "runtime/machine/descriptors.h"
@@ -97,6 +98,8 @@ const char* ibcoll_status_string(ibcoll_status_t status) {
       return "internal fault of ibcoll";
     case IBCOLL_ERR_BUFFERS_HELD:
       return "failed, and the buffers are still in use";
+    case IBCOLL_ERR_REVOKED:
+      return "a rank revoked the team";
   }
   return "unknown status";
 }
@@ -271,6 +274,77 @@ ibcoll_status_t ibcoll_team_abort(ibcoll_team_t team, const char* why) {
     const uint32_t next_op = t.team->calls().next();  // which others may have begun
     if (health.good()) health.fail(error(IBCOLL_ERR_MISMATCH, "rank {}: {}", t.team->rank(), why), next_op);
     t.context->progress().spread_failure(*t.team);
+    return IBCOLL_OK;
+  });
+}
+
+// Ascending `failed` into the caller's array.
+static void hand_out_ranks(const std::vector<int>& failed, int* ranks, int* count) {
+  std::copy_n(failed.begin(), std::min(failed.size(), static_cast<size_t>(*count)), ranks);
+  *count = static_cast<int>(failed.size());
+}
+
+static Status check_room(const char* call, const int* ranks, const int* count) {
+  if (count && *count >= 0 && (ranks || *count == 0)) return {};
+  if (!count) return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: count is NULL", call);
+  return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: room for {} ranks at {}", call, *count,
+               static_cast<const void*>(ranks));
+}
+
+ibcoll_status_t ibcoll_team_failed_ranks(ibcoll_team_t team, int* ranks, int* count) {
+  return guarded([&] {
+    if (!team) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_failed_ranks: team is NULL");
+    if (Status room = check_room("ibcoll_team_failed_ranks", ranks, count); !room.ok()) return report(room);
+    TeamHandle& t = *handle(team);
+    const Guard guard = t.context->enter();
+    t.context->progress().take_reports();
+    std::vector<int> failed;
+    for (int peer = 0; peer < t.team->size(); ++peer)
+      if (t.context->progress().knows_dead(*t.team, peer)) failed.push_back(peer);
+    hand_out_ranks(failed, ranks, count);
+    return IBCOLL_OK;
+  });
+}
+
+// It names no call: those before it may wait for a rank that will never come.
+ibcoll_status_t ibcoll_team_revoke(ibcoll_team_t team) {
+  return guarded([&] {
+    if (!team) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_revoke: team is NULL");
+    TeamHandle& t = *handle(team);
+    const Guard guard = t.context->enter();
+    TeamHealth& health = t.team->health();
+    if (health.good()) {
+      health.fail(error(IBCOLL_ERR_REVOKED, "rank {} revoked the team", t.team->rank()));
+      (void)health.failure().report();
+    }
+    t.context->progress().spread_failure(*t.team);
+    return IBCOLL_OK;
+  });
+}
+
+ibcoll_status_t ibcoll_team_agree(ibcoll_team_t team, uint64_t* flags, int* failed, int* count) {
+  return guarded([&] {
+    if (!team || !flags) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_agree: team or flags is NULL");
+    if (Status room = check_room("ibcoll_team_agree", failed, count); !room.ok()) return report(room);
+    TeamHandle& t = *handle(team);
+    Guard guard = t.context->enter();
+    const Result<Agreed> agreed = agree_on_failed(t, *flags, guard);
+    if (!agreed.ok()) return report(agreed.status());
+    *flags = agreed->flags;
+    hand_out_ranks(agreed->failed, failed, count);
+    return IBCOLL_OK;
+  });
+}
+
+ibcoll_status_t ibcoll_team_shrink(ibcoll_team_t team, ibcoll_team_t* shrunk) {
+  return guarded([&] {
+    if (!team || !shrunk) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_shrink: team or shrunk is NULL");
+    *shrunk = nullptr;
+    TeamHandle& from = *handle(team);
+    Guard guard = from.context->enter();
+    Result<TeamHandle*> made = shrink_team(from, guard);
+    if (!made.ok()) return report(made.status());
+    *shrunk = opaque(*made);
     return IBCOLL_OK;
   });
 }

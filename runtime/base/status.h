@@ -76,7 +76,7 @@ class [[nodiscard]] Status {
     Bare& operator=(const Bare&) = delete;
     ~Bare() {}
     union {
-      std::array<Error, 1 - IBCOLL_ERR_BUFFERS_HELD> errors;
+      std::array<Error, 1 - IBCOLL_ERR_REVOKED> errors;
     };
   };
   std::shared_ptr<const Error> error_;

@@ -8,6 +8,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "runtime/base/config.h"
+#include "runtime/context/agreement.h"
 #include "runtime/context/answerer.h"
 #include "runtime/context/calls.h"
 #include "runtime/context/context_lock.h"
@@ -37,6 +38,7 @@ class Context {
   ContextLock::Guard enter() noexcept { return lock_.enter(); }
   Calls& calls() noexcept { return calls_; }
   Teams& teams() noexcept { return teams_; }
+  Agreement& agreement() noexcept { return agreement_; }
   Progress& progress() noexcept { return progress_; }
   Waiting& waiting() noexcept { return waiting_; }
   TeamHandle& world() noexcept { return *world_; }
@@ -62,6 +64,7 @@ class Context {
   Status share_tuning();
   void let_host_decide_deadlines() noexcept;
   Status run_own_barrier(ContextLock::Guard& guard);
+  Status part_with_survivors(Status together, ContextLock::Guard& guard);
   void write_trace() noexcept;
   void close() noexcept;
 
@@ -80,6 +83,7 @@ class Context {
   NodeWindows windows_{job_};
   Calls calls_{selection_, progress_, waiting_};
   Teams teams_{*this, job_, progress_, calls_, windows_};
+  Agreement agreement_{bootstrap_, progress_};
   std::unique_ptr<Answerer> answerer_;  // nullptr: not in host mode, where deadlines end what waits for ever
   std::unique_ptr<TeamHandle> world_;
   std::vector<std::byte> parted_;  // for the exchange that ends the job

@@ -45,6 +45,13 @@ void Progress::check() noexcept {
   engine_->check();
 }
 
+void Progress::apply_verdict(const std::vector<bool>& dead) noexcept {
+  ended_ranks_->apply(dead);
+  for (size_t rank = 0; rank < dead.size(); ++rank)
+    if (dead[rank] && !engine_->lost().dead(static_cast<int>(rank)))
+      engine_->peer_ended(static_cast<int>(rank), "ibcoll_run says that it has ended");
+}
+
 void Progress::spread_failure(Team& team) noexcept {
   constexpr int kMostPasses = 2 * TeamFailure::kMostTries;
   for (int passes = 0;

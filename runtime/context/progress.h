@@ -39,6 +39,15 @@ class Progress {
   void after_a_pass() noexcept;
   // Checks for dead peers, stalls and deadlines, by system calls: too slow for every pass.
   void check() noexcept;
+  // Takes what the launcher has reported, for knows_dead().
+  void take_reports() noexcept { ended_ranks_->poll(); }
+  // A transport, the launcher, or the rank that reported the failure of the team says that the peer has died.
+  bool knows_dead(const Team& team, int peer) const noexcept {
+    const int job = team.members().job_rank(peer);
+    return engine_->lost().dead(job) || ended_ranks_->reported(job) || team.health().failure().dead_peer() == peer;
+  }
+  // The launcher has decided that these ranks of the job have died: what it has reported of them applies now.
+  void apply_verdict(const std::vector<bool>& dead) noexcept;
   // A call has ended without a pass. False: every 64th such call makes one, for failures; every 16th while a collective
   // is in flight: a rank that always comes last finds all that it needs in the node window, and never waits.
   bool goes_without_messages() noexcept {

@@ -15,12 +15,20 @@ namespace ibcoll {
 // Its index: whether the sender can notify all others, or the receiver has to pass it on.
 enum class AbortReach : uint16_t { kNotifiesAll, kPassOn };
 
-// `failed_op`: the call that failed the team; 0: not known.
+// `failed_op`: the call that failed the team; 0: not known. `dead_peer`: of the team, whose death did; -1: none.
 inline Note abort_note(uint64_t epoch, const Status& failure, uint32_t completed, uint32_t failed_op = 0,
-                       AbortReach reach = AbortReach::kNotifiesAll) noexcept {
+                       AbortReach reach = AbortReach::kNotifiesAll, int dead_peer = -1) noexcept {
   const auto code = static_cast<uint64_t>(static_cast<int64_t>(failure.code()));
-  return {epoch, code, failed_op, 0, completed, static_cast<uint16_t>(NoteKind::kAbort), static_cast<uint16_t>(reach)};
+  return {epoch,
+          code,
+          failed_op,
+          static_cast<uint32_t>(dead_peer + 1),
+          completed,
+          static_cast<uint16_t>(NoteKind::kAbort),
+          static_cast<uint16_t>(reach)};
 }
+
+inline int dead_peer_in(const Note& abort) noexcept { return static_cast<int>(abort.signature) - 1; }
 
 // Its payload.
 inline ConstBytes abort_text(const Status& failure) noexcept {

@@ -19,7 +19,7 @@ void FailureNotices::learn(int peer, const Note& note, ConstBytes payload) noexc
   const auto code = static_cast<ibcoll_status_t>(static_cast<int64_t>(note.bytes));
   const std::string_view text(reinterpret_cast<const char*>(payload.data()), payload.size());
   health_.learn(error(code, "{} (reported by rank {} of the team)", text, peer), note.op,
-                static_cast<AbortReach>(note.index) == AbortReach::kPassOn);
+                static_cast<AbortReach>(note.index) == AbortReach::kPassOn, dead_peer_in(note));
 }
 
 // All ranks have made the calls before the one that failed, and those that have completed them have sent all that others
@@ -44,7 +44,9 @@ void FailureNotices::take_kept_in_time() noexcept {
 bool FailureNotices::send(int peer) noexcept {
   const AbortReach reach = links_.reaches_all() ? AbortReach::kNotifiesAll : AbortReach::kPassOn;
   const uint64_t epoch = links_.note(NoteKind::kAbort, 0, 0, 0, 0).epoch;
-  return links_.send(peer, abort_note(epoch, health_.status(), calls_.completed(), health_.failed_op(), reach),
+  return links_.send(peer,
+                     abort_note(epoch, health_.status(), calls_.completed(), health_.failed_op(), reach,
+                                health_.failure().dead_peer()),
                      abort_text(health_.status()));
 }
 

@@ -18,6 +18,7 @@ class LostRanks {
   LostRanks(int size, bool reserve) : size_(static_cast<size_t>(size)), dead_(reserve ? size_ : 0) {}
 
   bool dead(int job_rank) const noexcept { return any_dead_ && dead_[static_cast<size_t>(job_rank)]; }
+  bool any_dead() const noexcept { return any_dead_; }
   // False: that was known.
   bool add_dead(int job_rank) noexcept {
     if (dead_.empty()) dead_.resize(size_);

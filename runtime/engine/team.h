@@ -45,6 +45,7 @@ class Team {
   TeamLinks& links() noexcept { return links_; }
   const CallsInFlight& calls() const noexcept { return calls_; }
   TeamHealth& health() noexcept { return health_; }
+  const TeamHealth& health() const noexcept { return health_; }
   CallQuestions& questions() noexcept { return questions_; }
   int rank() const noexcept { return members_.rank(); }
   int size() const noexcept { return members_.size(); }

@@ -60,9 +60,10 @@ void TeamFailure::explain_death(int peer, Status status) noexcept {
   if (state_ == State::kDeathSeen && dead_peer_ == peer && !status.ok()) status_ = std::move(status);
 }
 
-bool TeamFailure::learn(Status status, Time now, bool pass_on) noexcept {
+bool TeamFailure::learn(Status status, Time now, bool pass_on, int dead_peer) noexcept {
   if (certain() || !enter(pass_on ? State::kNotifying : State::kNotified, std::move(status), now)) return false;
   if (!pass_on) pending_.clear();
+  if (dead_peer >= 0) dead_peer_ = dead_peer;
   return true;
 }
 

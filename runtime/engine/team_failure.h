@@ -48,9 +48,11 @@ class TeamFailure {
   void explain(Status status) noexcept;
   bool see_death(int peer, Status status, Time now) noexcept;
   bool explained() const noexcept { return explained_; }
+  // Of the team: the rank whose death failed it, as seen here or by the rank that reported that; -1: none is known.
+  int dead_peer() const noexcept { return dead_peer_; }
   // Explains the death of the peer whose death was seen. Does not change the end of the suspicion.
   void explain_death(int peer, Status status) noexcept;
-  bool learn(Status status, Time now, bool pass_on = false) noexcept;
+  bool learn(Status status, Time now, bool pass_on = false, int dead_peer = -1) noexcept;
   // Ends a suspicion that has lasted long enough.
   bool end_suspicion(Time now) noexcept;
   // Ends a suspicion at once: the team is being freed.
@@ -84,7 +86,7 @@ class TeamFailure {
   State state_ = State::kHealthy;
   bool reported_ = false;
   bool explained_ = false;
-  int dead_peer_ = -1;  // its death was seen
+  int dead_peer_ = -1;
   int tries_ = 0;
   Status status_;
   Time since_ = 0;

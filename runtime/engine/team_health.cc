@@ -30,8 +30,8 @@ void TeamHealth::explain_death(int peer, std::string_view how) noexcept {
   failure_.explain_death(peer, death_of(peer, how));
 }
 
-void TeamHealth::learn(Status status, uint32_t op, bool pass_on) noexcept {
-  if (!failure_.learn(std::move(status), engine_.now(), pass_on)) return;
+void TeamHealth::learn(Status status, uint32_t op, bool pass_on, int dead_peer) noexcept {
+  if (!failure_.learn(std::move(status), engine_.now(), pass_on, dead_peer)) return;
   failed_op_ = op;
   begin_to_fail(op);
 }

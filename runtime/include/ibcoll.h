@@ -72,7 +72,8 @@ typedef enum ibcoll_status {
   IBCOLL_ERR_SYSTEM = -11,          /* a system call failed */
   IBCOLL_ERR_BUSY = -12,            /* the object is in use: a request in flight, a team with requests */
   IBCOLL_ERR_INTERNAL = -13,        /* a fault of ibcoll itself */
-  IBCOLL_ERR_BUFFERS_HELD = -14     /* the collective failed; its buffers are still in use (see ibcoll_wait) */
+  IBCOLL_ERR_BUFFERS_HELD = -14,    /* the collective failed; its buffers are still in use (see ibcoll_wait) */
+  IBCOLL_ERR_REVOKED = -15          /* a rank has ended the team by ibcoll_team_revoke */
 } ibcoll_status_t;
 
 typedef struct ibcoll_context* ibcoll_context_t;
@@ -142,10 +143,11 @@ typedef struct ibcoll_context_params {
  * Errors: INVALID_ARGUMENT (params), CONFIG (names the variable, its value and what is allowed), BOOTSTRAP, UNSUPPORTED
  * (this machine or build lacks the network), TRANSPORT, PEER_FAILED, NO_MEMORY, SYSTEM, TIMEOUT. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_context_create(const ibcoll_context_params_t* params, ibcoll_context_t* context);
-/* Collective, three barriers. BUSY while requests, or teams other than the world, exist: the context then stays as it
- * was. After any other result, errors included, the context no longer exists and the handle is invalid. NULL is
- * allowed. A function of atexit() may call it, and the destructor of a library that was loaded before the first context
- * was created. In destructors of libraries that were loaded later, calls may be UNSUPPORTED: UCX has ended before. */
+/* Collective, three barriers; under ibcoll_run --keep-going it waits for the ranks that live, and a death is no error.
+ * BUSY while requests, or teams other than the world, exist: the context then stays as it was. After any other result,
+ * errors included, the context no longer exists and the handle is invalid. NULL is allowed. A function of atexit() may
+ * call it, and the destructor of a library that was loaded before the first context was created. In destructors of
+ * libraries that were loaded later, calls may be UNSUPPORTED: UCX has ended before. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_context_destroy(ibcoll_context_t context);
 IBCOLL_EXPORT int ibcoll_context_rank(ibcoll_context_t context);
 IBCOLL_EXPORT int ibcoll_context_size(ibcoll_context_t context);
@@ -210,6 +212,31 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_team_abort(ibcoll_team_t team, const char* 
  * 0: it may be the call that did not match; 1: an earlier one did not, and this one had begun: what it writes to may
  * have been overwritten; 2: the same, and this one was not begun. */
 IBCOLL_EXPORT int ibcoll_team_last_ended(ibcoll_team_t team);
+/* ---- after a failure (docs/survivors.md). A death ends every team with the dead rank in it, and no other team. */
+
+/* Local: the ranks of `team` that this rank knows to have died, or to have left the job, ascending. `*count` is the
+ * room in `ranks`, and becomes the number of these ranks; where that is more, the first ones are written. `ranks` may
+ * be NULL where there is no room. After PEER_FAILED it names one rank or more, as a rule; another rank may know others
+ * (ibcoll_team_agree). Errors: INVALID_ARGUMENT. Source: MPI_Comm_get_failed, as the MPI Forum has voted it. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_team_failed_ranks(ibcoll_team_t team, int* ranks, int* count);
+/* Local. Ends what is in flight on the team, on all its living ranks, and its later calls, with REVOKED, as soon as a
+ * death would: for a rank that has seen an error which others have not, and will not make the calls that they wait in.
+ * Does nothing if the team has failed. Errors: INVALID_ARGUMENT. Source: MPI_Comm_revoke, likewise. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_team_revoke(ibcoll_team_t team);
+/* Collective over the living ranks of the team, whatever its state: ibcoll_run decides. `*flags` becomes the AND of the
+ * flags of all ranks that are not in `failed`, which has room for `*count` ranks and gets the dead ones, as in
+ * ibcoll_team_failed_ranks. All ranks that return OK get the same. A rank that another one, which waits here, cannot
+ * reach any more is killed: no rank that is listed runs. Cost: one message to ibcoll_run and one back.
+ * Errors: INVALID_ARGUMENT. UNSUPPORTED: ibcoll_run has not started the ranks (a team of one rank needs none). BUSY:
+ * requests of the team are in flight that have not failed, or another thread is in such a call on this context.
+ * TIMEOUT, on all ranks: one has waited for IBCOLL_TIMEOUT. MISMATCH, on all ranks: they call different functions, or
+ * wait for each other in such calls on different teams. BOOTSTRAP: ibcoll_run has ended.
+ * Source: MPIX_Comm_agree (ULFM). */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_team_agree(ibcoll_team_t team, uint64_t* flags, int* failed, int* count);
+/* Collective over the living ranks of the team, whatever its state: a team of them, in the same order. `team` stays as
+ * it is; free both. A rank that dies meanwhile is left out, or the new team fails for it. Errors: those of
+ * ibcoll_team_agree, and NO_MEMORY, on all ranks. Source: MPIX_Comm_shrink (ULFM). */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_team_shrink(ibcoll_team_t team, ibcoll_team_t* shrunk);
 IBCOLL_EXPORT int ibcoll_team_rank(ibcoll_team_t team);
 IBCOLL_EXPORT int ibcoll_team_size(ibcoll_team_t team);
 

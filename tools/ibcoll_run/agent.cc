@@ -269,6 +269,11 @@ void Agent::signal(int number) {
   }
 }
 
+void Agent::kill_rank(int rank) {
+  for (const Rank& one : ranks_)
+    if (one.number == rank && !one.exited && one.process.pid > 0) ::kill(-one.process.pid, SIGKILL);
+}
+
 void Agent::resize(int rows, int columns) {
   job_.terminal.rows = rows;
   job_.terminal.columns = columns;

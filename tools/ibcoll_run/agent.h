@@ -25,6 +25,7 @@ class Agent : public Host {
 
   void start() override;
   void signal(int number) override;
+  void kill_rank(int rank) override;
   void resize(int rows, int columns) override;
   void ask() override;
   void pause_output(bool paused) override;

@@ -16,13 +16,14 @@
 namespace ibcoll::run {
 
 // The bytes around the text do not occur in what shells print; versions must be equal.
-inline constexpr std::string_view kGreeting{"\0\1ibcoll agent 5\2\n", 18};
+inline constexpr std::string_view kGreeting{"\0\1ibcoll agent 6\2\n", 18};
 
 enum class Message : uint32_t {
   // to the agent
-  kJob = 1,  // pack_job()
-  kSignal,   // value: number
-  kResize,   // value: rows << 16 | columns, neither above 65535
+  kJob = 1,   // pack_job()
+  kSignal,    // value: number
+  kKillRank,  // rank
+  kResize,    // value: rows << 16 | columns, neither above 65535
   kAsk,
   kPause,  // value: 1 pause, 0 resume
   kInput,  // bytes; none: the end

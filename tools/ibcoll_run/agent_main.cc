@@ -91,6 +91,8 @@ class AgentServer : public HostEvents {
       case Message::kSignal:
         if (frame.value == SIGTSTP) heartbeat_.excuse();  // the launcher stops, too
         return agent_->signal(frame.value);
+      case Message::kKillRank:
+        return agent_->kill_rank(frame.rank);
       case Message::kResize:
         return agent_->resize(frame.value >> 16 & 0xffff, frame.value & 0xffff);
       case Message::kAsk:

@@ -90,6 +90,8 @@ class Host {
   virtual void start() = 0;
   // To every process of every rank here.
   virtual void signal(int number) = 0;
+  // SIGKILL to the processes of one rank here.
+  virtual void kill_rank(int rank) = 0;
   // The pseudo-terminals of the ranks here have this size from now on. Sends no signal.
   virtual void resize(int rows, int columns) = 0;
   // SIGUSR1 to those processes of the ranks that catch it: ibcoll prints what its collectives wait for.

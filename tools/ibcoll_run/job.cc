@@ -51,12 +51,16 @@ Job::~Job() {
 }
 
 Status Job::prepare(std::vector<HostJob> jobs) {
+  if (const int ranks = jobs.front().size; options_.keep_going.value_or(1) > ranks)
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "--keep-going={}: the job has {} ranks; MIN is from 1 to {}",
+                 *options_.keep_going, ranks, ranks);
   if (Status status = open_streams(); !status.ok()) return status;
   if (Status status = watch_signals(); !status.ok()) return status;
   timeouts_ = jobs.front().timeouts;
   Result<std::unique_ptr<RendezvousServer>> server = open_rendezvous(loop_, options_, jobs);
   if (!server.ok()) return server.status();
   server_ = std::move(server.value());
+  server_->on_accused = [this](int rank) { hosts_[ranks_[static_cast<size_t>(rank)].host].host->kill_rank(rank); };
   server_->on_trouble = [this](const std::string& text) { say(text); };
   const bool forward = forwards_input(jobs.front());
   ranks_.resize(static_cast<size_t>(jobs.front().size));
@@ -113,6 +117,8 @@ int Job::run() {
       return 1;
     }
   }
+  if (!deaths_.empty())
+    say(fmt::format("{} of {} ranks did not finish: {}", deaths_.size(), ranks_.size(), fmt::join(deaths_, "; ")));
   return exit_code_;
 }
 
@@ -136,13 +142,20 @@ void Job::rank_exited(int rank, RankExit exit) {
   Rank& entry = ranks_[static_cast<size_t>(rank)];
   const std::string& host = hosts_[entry.host].name;
   const std::string what = fmt::format("rank {} on host {} (pid {}) {}", rank, host, entry.pid, describe(exit));
+  const int code = exit.signal != 0 ? 128 + exit.signal : exit.code;
   rank_ended(entry);
-  server_->rank_ended(rank, what);
-  // Ranks of a job that is ended get a signal instead.
+  entry.failed = code != 0;
+  // First how the process ended: a verdict that names the rank may follow. Ranks of a job that is ended get a signal
+  // instead.
   if (!ending_)
     server_->report_end(rank, fmt::format("its process (pid {} on host {}) {}", entry.pid, host, describe(exit)));
-  if (exit.code == 0 && exit.signal == 0) return;
-  const int code = exit.signal != 0 ? 128 + exit.signal : exit.code;
+  server_->rank_ended(rank, what);
+  if (code == 0) return;
+  if (options_.keep_going) {
+    // A rank that ends itself with an error has not died: the user gets its exit code.
+    if (exit.signal == 0 && !ending_ && exit_code_ == 0) exit_code_ = code;
+    return note_failed(what, code);
+  }
   const bool gave_up = exit.signal == 0 || exit.signal == SIGABRT;
   if (!gave_up) {
     end_job(code, what + "; ending the job");
@@ -151,6 +164,17 @@ void Job::rank_exited(int rank, RankExit exit) {
     failed_ = true;
     loop_.after(kTimeForTheCause, [this, what, code] { end_job(code, what + "; ending the job"); });
   }
+}
+
+// Under --keep-going.
+void Job::note_failed(const std::string& what, int exit_code) {
+  if (ending_) return;
+  const auto after = std::chrono::duration<double>(EventLoop::Clock::now() - begin_).count();
+  deaths_.push_back(fmt::format("{} after {:.1f} s", what, after));
+  const auto left = std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return !rank.failed; });
+  if (left >= *options_.keep_going) return say(fmt::format("{}; {} ranks go on", what, left));
+  end_job(exit_code, fmt::format("{}; {} of {} ranks are left, and --keep-going={} wants more; ending the job", what,
+                                 left, ranks_.size(), *options_.keep_going));
 }
 
 void Job::rank_output(int rank, int stream, std::string_view bytes) {
@@ -178,8 +202,21 @@ void Job::input_taken(size_t bytes) {
 
 void Job::host_says(Host& host, std::string text) { say(fmt::format("host {}: {}", entry_of(host).name, text)); }
 
+// Where not all ranks have started, the job cannot run. A host that is lost later is as dead as its ranks; each of these
+// is reported.
 void Job::host_failed(Host& host, int exit_code, std::string text) {
-  end_job(exit_code, fmt::format("host {}: {}", entry_of(host).name, text));
+  HostEntry& entry = entry_of(host);
+  const std::string what = fmt::format("host {}: {}", entry.name, text);
+  if (!options_.keep_going || ending_ || !all_have_started()) return end_job(exit_code, what);
+  for (const int number : entry.ranks) {
+    Rank& rank = ranks_[static_cast<size_t>(number)];
+    if (rank.ended) continue;
+    rank_ended(rank);
+    rank.failed = true;
+    server_->report_end(number, fmt::format("its {}", what));
+    server_->rank_ended(number, fmt::format("rank {} was lost ({})", number, what));
+    note_failed(fmt::format("rank {} was lost ({})", number, what), exit_code);
+  }
 }
 
 void Job::host_answers(Host& host) { stop_connecting(entry_of(host)); }

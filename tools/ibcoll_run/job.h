@@ -37,6 +37,7 @@ class Job : public HostEvents {
     size_t host = 0;  // as an index of hosts_
     pid_t pid = -1;
     bool ended = false;
+    bool failed = false;  // died, or ended with another exit code than 0
     LineAssembler output{""};
     LineAssembler error_output{""};
   };
@@ -70,6 +71,7 @@ class Job : public HostEvents {
   void end_job(int exit_code, std::string_view text);
   void give_up_silent_hosts();
   void rank_ended(Rank& rank);
+  void note_failed(const std::string& what, int exit_code);
   void stop_connecting(HostEntry& entry);
   void finish(HostEntry& entry);
   HostEntry& entry_of(const Host& host);
@@ -101,8 +103,10 @@ class Job : public HostEvents {
   size_t next_host_ = 0;               // to be started
   int connecting_ = 0;
   size_t unfinished_hosts_ = 0;
-  size_t unended_ranks_ = 0;  // those that have not started yet, too
-  bool failed_ = false;       // a rank exited with an error; ends the job unless a better reason shows first
+  size_t unended_ranks_ = 0;         // those that have not started yet, too
+  std::vector<std::string> deaths_;  // that have not ended the job (--keep-going)
+  const EventLoop::Clock::time_point begin_ = EventLoop::Clock::now();
+  bool failed_ = false;  // a rank exited with an error; ends the job unless a better reason shows first
   bool ending_ = false;
   bool given_up_ = false;
   bool paused_ = false;

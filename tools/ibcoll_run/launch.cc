@@ -45,7 +45,8 @@ Result<std::unique_ptr<RendezvousServer>> open_rendezvous(EventLoop& loop, const
   for (const HostJob& job : jobs)
     for (const int rank : job.ranks) hosts[static_cast<size_t>(rank)] = job.host;
   auto server = std::make_unique<RendezvousServer>(loop, secret, std::move(hosts),
-                                                   RendezvousServer::Seconds(jobs.front().timeouts.authentication));
+                                                   RendezvousServer::Seconds(jobs.front().timeouts.authentication),
+                                                   options.keep_going.has_value());
   bool local = true;
   for (const HostJob& job : jobs) local = local && !job.remote;
   std::map<std::string, std::string> listening;  // address without port -> with port

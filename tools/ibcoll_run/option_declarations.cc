@@ -14,6 +14,8 @@ const CLI::Validator not_blank(
     },
     "");
 
+const CLI::Range some_ranks(1, 1 << 20);
+
 // The values that IBCOLL_NET may have.
 std::vector<std::string> networks() {
   std::vector<std::string> names = {"auto"};
@@ -88,6 +90,10 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--timeout", options.timeout, "end the job after this time, with exit code 124")
       ->type_name("SECONDS")
       ->check([](const std::string& text) { return parse_seconds(text).status().text(); });
+  app.add_flag_function(
+         "--keep-going{1}", [&options](int64_t least) { options.keep_going = static_cast<int>(least); },
+         "let the others go on when a rank dies; --keep-going=MIN: while MIN ranks live")
+      ->check(some_ranks);
   app.add_flag("--tag-output", options.tag_output, "put [RANK] before every line of output");
   auto* pty = app.add_flag_callback(
       "--pty", [&options] { options.pty = true; },

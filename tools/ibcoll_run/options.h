@@ -32,7 +32,8 @@ struct Options {
   std::string rsh;
   std::string net;
   bool rdma_in_memory = false;
-  double timeout = 0;  // seconds; 0: none
+  double timeout = 0;             // seconds; 0: none
+  std::optional<int> keep_going;  // the fewest ranks that go on after deaths; none: a death ends the job
   bool tag_output = false;
   std::optional<bool> pty;  // none: where standard output is a terminal
   std::string address;      // to listen on for ranks on other hosts

@@ -250,6 +250,8 @@ void RemoteHost::signal(int number) {
   send_frame(input_, {.message = Message::kSignal, .value = number, .body = {}});
 }
 
+void RemoteHost::kill_rank(int rank) { send_frame(input_, {.message = Message::kKillRank, .rank = rank, .body = {}}); }
+
 void RemoteHost::resize(int rows, int columns) {
   send_frame(input_, {.message = Message::kResize, .value = rows << 16 | columns, .body = {}});
 }

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "bootstrap/ballot_messages.h"
+
 namespace ibcoll::run {
 namespace {
 
@@ -20,7 +22,9 @@ using rendezvous::FrameHeader;
 using rendezvous::Kind;
 
 constexpr auto kEndNoticeDelay = 200ms;  // at most, from the end of a connection to that of its process
-constexpr auto kDesertionDelay = 1s;     // a process that still runs then has closed the connection itself
+// From an accusation to the end of the accused: a process that has died, or has left in order, is reported by then.
+constexpr auto kAccusationDelay = 250ms;
+constexpr auto kDesertionDelay = 1s;  // a process that still runs then has closed the connection itself
 constexpr int kEverySeries = -1;
 constexpr size_t kMostUnauthenticated = 512;  // connections, besides one for each rank; the oldest is closed first
 constexpr int kAcceptedAtOnce = 64;           // then accepted connections are read
@@ -32,9 +36,10 @@ std::string lost(int rank) { return fmt::format("rank {} closed its connection t
 }  // namespace
 
 RendezvousServer::RendezvousServer(EventLoop& loop, const rendezvous::Secret& secret, std::vector<std::string> hosts,
-                                   Seconds authentication_timeout)
+                                   Seconds authentication_timeout, bool keeps_going)
     : loop_(loop),
       authentication_timeout_(authentication_timeout),
+      keeps_going_(keeps_going),
       secret_(secret),
       hosts_(std::move(hosts)),
       size_(static_cast<int>(hosts_.size())),
@@ -185,9 +190,9 @@ bool RendezvousServer::admit(Connection& connection, const Claim& claim) {
   }
   connection.rank = static_cast<int>(claim.rank);
   connection.series = registry_.join(claim.rank, claim.process);
-  exchange_of(connection.series);
+  series_of(connection.series);
   members_[{connection.series, connection.rank}] = &connection;
-  return answer(connection, Kind::kAdmitted, "");
+  return answer(connection, Kind::kAdmitted, keeps_going_ ? std::string(rendezvous::kKeepsGoing) : "");
 }
 
 bool RendezvousServer::answer(Connection& connection, Kind kind, std::string text) {
@@ -198,7 +203,7 @@ bool RendezvousServer::answer(Connection& connection, Kind kind, std::string tex
 bool RendezvousServer::handle_frame(Connection& connection, Kind kind, std::string_view body) {
   if (kind == Kind::kGoodbye) return connection.parts = true;
   if (connection.to_send.size() >= kMostUnread) return false;  // a rank reads one answer before it sends more
-  AllgatherSeries& exchange = exchange_of(connection.series);
+  AllgatherSeries& exchange = series_of(connection.series).exchange;
   if (kind == Kind::kGather) {
     conclude(connection.series, exchange.give(connection.rank, std::as_bytes(std::span(body))));
     return true;
@@ -206,21 +211,67 @@ bool RendezvousServer::handle_frame(Connection& connection, Kind kind, std::stri
   if (kind == Kind::kAskMissing) {
     return answer(connection, Kind::kMissing, exchange.missing());
   }
-  return false;
+  return handle_ballot_frame(connection, kind, body);
 }
 
-AllgatherSeries& RendezvousServer::exchange_of(int series) {
-  const auto [entry, is_new] = exchanges_.try_emplace(series, hosts_);
+bool RendezvousServer::handle_ballot_frame(Connection& connection, Kind kind, std::string_view body) {
+  Ballots& ballots = series_of(connection.series).ballots;
+  if (kind == Kind::kVote) {
+    std::optional<rendezvous::UnpackedVote> vote = rendezvous::unpack_vote(body, size_);
+    if (!vote) return false;
+    announce(connection.series,
+             ballots.vote(connection.rank, vote->key,
+                          {vote->call, vote->flags, std::move(vote->members), std::move(vote->offer)}));
+    return true;
+  }
+  if (kind == Kind::kWithdraw) {
+    const std::optional<Arbiter::Key> key = rendezvous::unpack_key(body);
+    if (key) announce(connection.series, ballots.withdraw(connection.rank, *key));
+    return key.has_value();
+  }
+  uint32_t accused = 0;
+  if (kind != Kind::kAccuse || body.size() != sizeof accused) return false;
+  std::memcpy(&accused, body.data(), sizeof accused);
+  if (accused >= static_cast<uint32_t>(size_)) return false;
+  accuse(connection.series, connection.rank, static_cast<int>(accused));
+  return true;
+}
+
+void RendezvousServer::accuse(int series, int accuser, int accused) {
+  if (!series_of(series).ballots.accuse(accuser, accused)) return;
+  loop_.after(kAccusationDelay, [this, series, accused] {
+    const auto entry = series_.find(series);
+    if (entry != series_.end() && !entry->second.ballots.gone(accused) && on_accused) on_accused(accused);
+  });
+}
+
+void RendezvousServer::announce(int series, const Ballots::Decisions& decisions) {
+  for (const Ballots::Decision& decision : decisions) {
+    const auto body = std::make_shared<const std::string>(rendezvous::pack_verdict(decision.verdict, size_));
+    for (const int rank : decision.receivers) {
+      Connection* const member = find(rank, series);
+      if (member == nullptr) continue;
+      queue(*member, Kind::kVerdict, body);
+      flush(*member);  // an error shows again as the next event of the socket, and is dealt with there
+    }
+  }
+}
+
+RendezvousServer::Series& RendezvousServer::series_of(int series) {
+  const auto [entry, is_new] = series_.try_emplace(series, hosts_);
   if (is_new) {
-    for (const auto& [rank, why] : ended_) entry->second.leave(rank, why);
-    entry->second.job_ends(job_end_);
+    for (const auto& [rank, why] : ended_) {
+      entry->second.exchange.leave(rank, why);
+      (void)entry->second.ballots.leave(rank);
+    }
+    entry->second.exchange.job_ends(job_end_);
   }
   return entry->second;
 }
 
 // Ends the round when it is complete or has failed.
 void RendezvousServer::conclude(int series, const std::string& failure) {
-  AllgatherSeries& exchange = exchange_of(series);
+  AllgatherSeries& exchange = series_of(series).exchange;
   if (failure.empty() && !exchange.complete()) return;
   const bool complete = failure.empty();
   std::shared_ptr<const std::string> body;
@@ -292,7 +343,7 @@ void RendezvousServer::close(Connection& connection, const std::string& why) {
   if (rank < 0) return;
   // If the process has died, its exit status is the better reason, and is known in a moment.
   loop_.after(kEndNoticeDelay, [this, series, rank, why] {
-    if (exchanges_.contains(series)) leave(series, rank, why);
+    if (series_.contains(series)) leave(series, rank, why);
   });
   if (deserts) loop_.after(kDesertionDelay, [this, series, rank] { report_desertion(series, rank); });
 }
@@ -308,20 +359,22 @@ void RendezvousServer::report_desertion(int series, int rank) {
 }
 
 void RendezvousServer::leave(int series, int rank, const std::string& why) {
-  conclude(series, exchange_of(series).leave(rank, why));
-  if (exchange_of(series).deserted()) exchanges_.erase(series);
+  Series& one = series_of(series);
+  conclude(series, one.exchange.leave(rank, why));
+  announce(series, one.ballots.leave(rank));
+  if (one.exchange.deserted()) series_.erase(series);
 }
 
 void RendezvousServer::rank_ended(int rank, const std::string& why) {
   ended_[rank] = why;
   std::vector<int> all;
-  for (const auto& [series, exchange] : exchanges_) all.push_back(series);
+  for (const auto& [series, one] : series_) all.push_back(series);
   for (const int series : all) leave(series, rank, why);
 }
 
 void RendezvousServer::job_ends(const std::string& why) {
   job_end_ = why.substr(0, rendezvous::kMaxText);
-  for (auto& [series, exchange] : exchanges_) exchange.job_ends(job_end_);
+  for (auto& [series, one] : series_) one.exchange.job_ends(job_end_);
 }
 
 void RendezvousServer::report_end(int rank, std::string_view how) { report(rank, how, kEverySeries); }
@@ -342,8 +395,8 @@ void RendezvousServer::report(int rank, std::string_view how, int series) {
 
 std::string RendezvousServer::missing() const {
   std::string text;
-  for (const auto& [series, exchange] : exchanges_) {
-    if (exchange.waited_for()) text += (text.empty() ? "" : "; ") + exchange.missing();
+  for (const auto& [series, one] : series_) {
+    if (one.exchange.waited_for()) text += (text.empty() ? "" : "; ") + one.exchange.missing();
   }
   return text;
 }

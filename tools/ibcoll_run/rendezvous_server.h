@@ -13,6 +13,7 @@
 #include "bootstrap/socket_address.h"
 #include "runtime/base/unique_fd.h"
 #include "tools/ibcoll_run/allgather_series.h"
+#include "tools/ibcoll_run/ballots.h"
 #include "tools/ibcoll_run/event_loop.h"
 #include "tools/ibcoll_run/rank_registry.h"
 
@@ -26,9 +27,10 @@ class RendezvousServer {
  public:
   using Seconds = std::chrono::duration<double>;
 
-  // `hosts`: by rank. `authentication_timeout`: until a connection has proved that it is a rank's.
+  // `hosts`: by rank. `authentication_timeout`: until a connection has proved that it is a rank's. `keeps_going`: deaths
+  // do not end the job.
   RendezvousServer(EventLoop& loop, const rendezvous::Secret& secret, std::vector<std::string> hosts,
-                   Seconds authentication_timeout);
+                   Seconds authentication_timeout, bool keeps_going);
   ~RendezvousServer();
 
   // Listens on `address` (port 0: any) and returns where. May be called for several addresses.
@@ -43,6 +45,8 @@ class RendezvousServer {
   void job_ends(const std::string& why);
   // Called once, with the reason, when no more connections can be accepted.
   std::function<void(std::string)> on_trouble;
+  // Called with a rank that another one, which votes, counts as dead: it must end.
+  std::function<void(int)> on_accused;
   // "rank 3 has not come" for each exchange in which ranks wait; "": no rank waits.
   std::string missing() const;
 
@@ -51,12 +55,18 @@ class RendezvousServer {
     std::string header;
     std::shared_ptr<const std::string> body;  // shared by all ranks that get it
   };
+  // What the n-th contexts of all ranks do together.
+  struct Series {
+    Series(const std::vector<std::string>& hosts) : exchange(hosts), ballots(hosts.size()) {}
+    AllgatherSeries exchange;
+    Ballots ballots;
+  };
   struct Connection {
     UniqueFd socket;
     rendezvous::Nonce nonce{};
     EventLoop::TimerId deadline = 0;
     int rank = -1;         // -1: not authenticated yet
-    int series = -1;       // index of its AllgatherSeries
+    int series = -1;       // index of its Series
     bool parts = false;    // has said goodbye
     bool refused = false;  // authenticated, but not accepted as a rank: it gets the reason
     std::string received;
@@ -72,8 +82,11 @@ class RendezvousServer {
   bool admit(Connection& connection, const rendezvous::Claim& claim);
   bool answer(Connection& connection, rendezvous::Kind kind, std::string text);
   bool handle_frame(Connection& connection, rendezvous::Kind kind, std::string_view body);
-  AllgatherSeries& exchange_of(int series);
+  bool handle_ballot_frame(Connection& connection, rendezvous::Kind kind, std::string_view body);
+  Series& series_of(int series);
   void conclude(int series, const std::string& failure);
+  void announce(int series, const Ballots::Decisions& decisions);
+  void accuse(int series, int accuser, int accused);
   void queue(Connection& connection, rendezvous::Kind kind, std::shared_ptr<const std::string> body);
   bool flush(Connection& connection);
   Connection* find(int rank, int series);
@@ -86,12 +99,13 @@ class RendezvousServer {
 
   EventLoop& loop_;
   const Seconds authentication_timeout_;
+  const bool keeps_going_;
   const rendezvous::Secret secret_;
   const std::vector<std::string> hosts_;  // by rank
   const int size_;
   std::vector<UniqueFd> listeners_;
   std::map<int, std::unique_ptr<Connection>> connections_;  // by descriptor
-  std::map<int, AllgatherSeries> exchanges_;                // by series
+  std::map<int, Series> series_;                            // by number
   std::map<std::pair<int, int>, Connection*> members_;      // by series and rank
   RankRegistry registry_;
   std::map<int, std::string> ended_;  // ranks without a process, and why

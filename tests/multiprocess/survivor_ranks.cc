@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Ranks that ibcoll_run --keep-going starts, some of which die: the others agree, shrink and go on. test_survivors.py.
+#include <dirent.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/multiprocess/scenario.h"
+
+namespace ibcoll::multiprocess {
+namespace {
+
+int open_descriptors() {
+  int count = 0;
+  DIR* const folder = ::opendir("/proc/self/fd");
+  while (folder && ::readdir(folder)) ++count;
+  if (folder) ::closedir(folder);
+  return count;
+}
+
+// The ranks of a team, by their ranks in the job, as the team itself gathers them; empty: the call failed.
+std::vector<int> gathered(ibcoll_team_t team, int own) {
+  std::vector<int> all(static_cast<size_t>(ibcoll_team_size(team)), -1);
+  if (ibcoll_allgather(team, &own, all.data(), sizeof own) != IBCOLL_OK) all.clear();
+  return all;
+}
+
+// Connections are made when they are first used.
+void connect_all(const Rank& self) {
+  std::vector<double> operand(static_cast<size_t>(self.size)), result(operand.size());
+  ibcoll_collective_args_t args{};
+  args.struct_size = sizeof args;
+  args.collective = IBCOLL_ALLTOALL;
+  args.send = operand.data();
+  args.recv = result.data();
+  args.bytes = sizeof(double);
+  args.algorithm = "direct";
+  for (int i = 0; i < 3; ++i) expect_ok(ibcoll_collective_run(self.world, &args), "alltoall");
+}
+
+// Some calls, whose results are verified. False: one failed, by a death or because another rank has revoked the team.
+bool work(const Rank& self, ibcoll_team_t team, const std::vector<int>& members, int calls) {
+  constexpr size_t kLong = 5'000;
+  std::vector<double> operand(kLong), sum(kLong);
+  for (int call = 0; call < calls; ++call) {
+    const size_t count = call % 3 == 2 ? kLong : 1;
+    std::fill(operand.begin(), operand.end(), self.rank + call);
+    const ibcoll_status_t status = ibcoll_allreduce(team, operand.data(), sum.data(), count, IBCOLL_DOUBLE, IBCOLL_SUM);
+    if (status != IBCOLL_OK) {
+      expect(status == IBCOLL_ERR_PEER_FAILED || status == IBCOLL_ERR_REVOKED, "allreduce: {}", ibcoll_last_error());
+      return false;
+    }
+    double wanted = 0;
+    for (const int rank : members) wanted += rank + call;
+    expect(std::all_of(sum.begin(), sum.begin() + static_cast<std::ptrdiff_t>(count),
+                       [&](double value) { return value == wanted; }),
+           "wrong sum");
+    const std::vector<int> ranks = gathered(team, self.rank);
+    if (ranks.empty()) return false;
+    expect(ranks == members, "wrong ranks");
+  }
+  return true;
+}
+
+std::string text_of(const std::vector<int>& ranks) { return fmt::format("{}", fmt::join(ranks, ",")); }
+
+// Every rank knows from the seed who dies when: in calls, in agreements, while teams are made or while others leave.
+void die_at_random(Rank& self, unsigned seed, int deaths) {
+  std::mt19937 random(seed);
+  std::vector<int> order(static_cast<size_t>(self.size));
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  std::map<int, double> ends;
+  for (int i = 0; i < deaths; ++i) ends[order[static_cast<size_t>(i)]] = 1e-6 * (random() % 300'000);
+  if (const auto mine = ends.find(self.rank); mine != ends.end())
+    std::thread([after = mine->second] { sleep_seconds(after), ::raise(SIGKILL); }).detach();
+}
+
+void random_deaths(Rank& self, unsigned seed, int deaths) {
+  std::vector<int> members(static_cast<size_t>(self.size));
+  std::iota(members.begin(), members.end(), 0);
+  expect(work(self, self.world, members, 3), "before any death: {}", ibcoll_last_error());
+  connect_all(self);
+  const int descriptors = open_descriptors();
+  die_at_random(self, seed, deaths);
+  ibcoll_team_t team = self.world;
+  const double begin = seconds_now();
+  for (int phase = 0; complaints() == 0; ++phase) {
+    const bool worked = work(self, team, members, 5);
+    if (!worked) expect_ok(ibcoll_team_revoke(team), "ibcoll_team_revoke");
+    const bool enough = seconds_now() - begin > 0.4;
+    uint64_t flags = (worked ? 1 : 0) | (enough ? 2 : 0);
+    std::vector<int> failed(members.size());
+    int count = self.size;
+    if (!expect_ok(ibcoll_team_agree(team, &flags, failed.data(), &count), "ibcoll_team_agree")) break;
+    failed.resize(static_cast<size_t>(count));
+    fmt::print("agreed {} of {}: {} {}\n", phase, text_of(members), flags, text_of(failed));
+    if (flags == 3 && count == 0) break;
+    if ((flags & 1) != 0 && count == 0) continue;
+    ibcoll_team_t shrunk = nullptr;
+    if (!expect_ok(ibcoll_team_shrink(team, &shrunk), "ibcoll_team_shrink")) break;
+    if (team != self.world) expect_ok(ibcoll_team_free(team), "ibcoll_team_free");
+    team = shrunk;
+    // Who is in it: those before, without the dead and those that died since.
+    std::vector<int> left;
+    for (size_t i = 0; i < members.size(); ++i)
+      if (std::find(failed.begin(), failed.end(), static_cast<int>(i)) == failed.end()) left.push_back(members[i]);
+    const std::vector<int> now = gathered(team, self.rank);
+    if (now.empty()) {  // one has died again: the next round finds it, and the members are not known
+      members.assign(static_cast<size_t>(ibcoll_team_size(team)), -1);
+      continue;
+    }
+    const bool known = members.front() >= 0;
+    expect(!known || std::includes(left.begin(), left.end(), now.begin(), now.end()), "dead ranks in {}", text_of(now));
+    expect(ibcoll_team_rank(team) == std::find(now.begin(), now.end(), self.rank) - now.begin(), "another order");
+    members = now;
+  }
+  fmt::print("ended with {}\n", text_of(members));
+  std::fflush(stdout);
+  if (team != self.world) expect_ok(ibcoll_team_free(team), "ibcoll_team_free");
+  expect(open_descriptors() <= descriptors, "{} descriptors, {} before", open_descriptors(), descriptors);
+}
+
+// ---------------------------------------------------------------- ballots that cannot be decided
+
+// Two teams of the same ranks, each rank in the ballot of one. Those that come to the ballot later get its answer, too.
+void overlapping(Rank& self) {
+  const TeamOwner one = split(self.world, 0, self.rank), other = split(self.world, 0, -self.rank);
+  uint64_t flags = 1;
+  int count = 0;
+  const bool first = self.rank == 0;
+  for (const ibcoll_team_t team : {first ? one.get() : other.get(), first ? other.get() : one.get()})
+    expect_error(ibcoll_team_agree(team, &flags, nullptr, &count), IBCOLL_ERR_MISMATCH,
+                 "waits for rank 0, which is in ibcoll_team_agree of ranks 0-2", "overlapping ballots");
+  flags = self.rank == 1 ? 5 : 7;
+  expect_ok(ibcoll_team_agree(one.get(), &flags, nullptr, &count), "ibcoll_team_agree after it");
+  expect(flags == 5 && count == 0, "flags {}, {} dead", flags, count);
+}
+
+void other_calls(Rank& self) {
+  uint64_t flags = 1;
+  int count = 0;
+  ibcoll_team_t team = nullptr;
+  const ibcoll_status_t status =
+      self.rank == 0 ? ibcoll_team_shrink(self.world, &team) : ibcoll_team_agree(self.world, &flags, nullptr, &count);
+  expect_error(status, IBCOLL_ERR_MISMATCH, "ibcoll_team_shrink", "agree beside shrink");
+  expect(team == nullptr, "a team in spite of that");
+  expect_ok(ibcoll_team_shrink(self.world, &team), "ibcoll_team_shrink of a healthy team");
+  expect(gathered(team, self.rank).size() == static_cast<size_t>(self.size), "not all of them");
+  expect_ok(ibcoll_team_free(team), "ibcoll_team_free");
+}
+
+// IBCOLL_TIMEOUT is some seconds here.
+void late(Rank& self) {
+  uint64_t flags = 1;
+  int count = 0;
+  if (self.rank == 1) {
+    sleep_seconds(4);
+    expect_error(ibcoll_team_agree(self.world, &flags, nullptr, &count), IBCOLL_ERR_TIMEOUT, "rank 1 ",
+                 "the late rank");
+  } else {
+    expect_error(ibcoll_team_agree(self.world, &flags, nullptr, &count), IBCOLL_ERR_TIMEOUT, "rank 1 did not call",
+                 "those that waited");
+  }
+  expect_ok(ibcoll_barrier(self.world), "barrier");  // those that have a deadline wait for the late one
+  expect_ok(ibcoll_team_agree(self.world, &flags, nullptr, &count), "the next ballot");
+}
+
+void arguments(Rank& self) {
+  uint64_t flags = 1;
+  int count = 0, dead[1];
+  ibcoll_team_t team = nullptr;
+  const auto wrong = [&](ibcoll_status_t status, const char* part) {
+    expect_error(status, IBCOLL_ERR_INVALID_ARGUMENT, part, "wrong arguments");
+  };
+  wrong(ibcoll_team_agree(nullptr, &flags, nullptr, &count), "NULL");
+  wrong(ibcoll_team_agree(self.world, nullptr, nullptr, &count), "NULL");
+  wrong(ibcoll_team_agree(self.world, &flags, dead, nullptr), "count is NULL");
+  count = 1;
+  wrong(ibcoll_team_agree(self.world, &flags, nullptr, &count), "room for 1 ranks");
+  wrong(ibcoll_team_shrink(nullptr, &team), "NULL");
+  wrong(ibcoll_team_shrink(self.world, nullptr), "NULL");
+  count = 0;
+  ibcoll_request_t request = nullptr;
+  ibcoll_collective_args_t args{};
+  args.struct_size = sizeof args;
+  args.collective = IBCOLL_BARRIER;
+  if (self.rank == 0) {
+    expect_ok(ibcoll_collective_start(self.world, &args, &request), "barrier");
+    expect_error(ibcoll_team_agree(self.world, &flags, nullptr, &count), IBCOLL_ERR_BUSY, "1 requests are in flight",
+                 "with a request in flight");
+    sleep_seconds(0.2);
+  } else {
+    sleep_seconds(0.1);
+    expect_ok(ibcoll_collective_start(self.world, &args, &request), "barrier");
+  }
+  expect_ok(ibcoll_wait(request), "ibcoll_wait");
+  std::thread other;
+  if (self.rank == 0)
+    other = std::thread([&] {
+      uint64_t mine = 1;
+      int none = 0;
+      expect_ok(ibcoll_team_agree(self.world, &mine, nullptr, &none), "the first thread");
+    });
+  sleep_seconds(0.2);
+  if (self.rank == 0) {
+    expect_error(ibcoll_team_agree(self.world, &flags, nullptr, &count), IBCOLL_ERR_BUSY, "another thread",
+                 "two threads");
+    other.join();
+  } else {
+    sleep_seconds(0.4);
+    expect_ok(ibcoll_team_agree(self.world, &flags, nullptr, &count), "ibcoll_team_agree");
+  }
+}
+
+int run(const std::vector<std::string>& words) {
+  Rank self;
+  if (!expect_ok(ibcoll_context_create(nullptr, &self.context), "ibcoll_context_create")) return 1;
+  self.world = ibcoll_team_world(self.context);
+  self.rank = ibcoll_context_rank(self.context);
+  self.size = ibcoll_context_size(self.context);
+  set_rank_of_lines(self.rank);
+  const std::map<std::string, std::function<void(Rank&)>> scenarios = {
+      {"overlapping", overlapping}, {"other_calls", other_calls}, {"late", late}, {"arguments", arguments}};
+  if (words[0] == "random")
+    random_deaths(self, static_cast<unsigned>(std::stoul(words.at(1))), std::stoi(words.at(2)));
+  else
+    scenarios.at(words[0])(self);
+  if (complaints() == 0) expect_ok(ibcoll_context_destroy(self.context), "ibcoll_context_destroy");
+  return complaints() > 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace ibcoll::multiprocess
+
+int main(int argc, char** argv) { return ibcoll::multiprocess::run({argv + 1, argv + argc}); }
