@@ -19,6 +19,7 @@ class Taker : public Host {
  public:
   void start() override {}
   void signal(int) override {}
+  void kill_rank(int) override {}
   void resize(int, int) override {}
   void ask() override {}
   void pause_output(bool) override {}

@@ -133,6 +133,18 @@ TEST_P(Revoked, TheDeadAreCountedEvenIfThereIsNoRoom) {
   });
 }
 
+// These ranks were forked: no launcher decides for them.
+TEST_P(Revoked, CannotShrinkWithoutALauncher) {
+  run(2, -1, [](Rank& self) {
+    ibcoll_team_t shrunk = nullptr;
+    expect_error(ibcoll_team_shrink(self.world, &shrunk), IBCOLL_ERR_UNSUPPORTED, "they met by callbacks", "shrink");
+    uint64_t flags = 1;
+    int count = 0;
+    expect_error(ibcoll_team_agree(self.world, &flags, nullptr, &count), IBCOLL_ERR_UNSUPPORTED, "ibcoll_run", "agree");
+    expect_ok(ibcoll_barrier(self.world), "barrier");
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, Revoked, testing::Values(1, 2, 4),
                          [](const testing::TestParamInfo<int>& info) { return fmt::format("{}nodes", info.param); });
 

@@ -90,6 +90,9 @@ void random_deaths(Rank& self, unsigned seed, int deaths) {
   std::iota(members.begin(), members.end(), 0);
   expect(work(self, self.world, members, 3), "before any death: {}", ibcoll_last_error());
   connect_all(self);
+  uint64_t nothing = 0;
+  int none = 0;
+  expect_ok(ibcoll_team_agree(self.world, &nothing, nullptr, &none), "ibcoll_team_agree");  // all are connected
   const int descriptors = open_descriptors();
   die_at_random(self, seed, deaths);
   ibcoll_team_t team = self.world;
@@ -222,6 +225,20 @@ void arguments(Rank& self) {
   }
 }
 
+// Started by hand: there is no launcher, and a lone rank needs none; not so with ranks that the program brings.
+void alone(Rank& self) {
+  uint64_t flags = 6;
+  int count = 0;
+  expect_ok(ibcoll_team_agree(self.world, &flags, nullptr, &count), "ibcoll_team_agree of one rank");
+  expect(flags == 6 && count == 0, "flags {}, {} dead", flags, count);
+  ibcoll_team_t first = nullptr, second = nullptr;
+  expect_ok(ibcoll_team_shrink(self.world, &first), "ibcoll_team_shrink of one rank");
+  expect_ok(ibcoll_team_shrink(first, &second), "ibcoll_team_shrink of that");
+  expect_ok(ibcoll_barrier(second), "barrier");
+  expect_ok(ibcoll_team_free(second), "ibcoll_team_free");
+  expect_ok(ibcoll_team_free(first), "ibcoll_team_free");
+}
+
 int run(const std::vector<std::string>& words) {
   Rank self;
   if (!expect_ok(ibcoll_context_create(nullptr, &self.context), "ibcoll_context_create")) return 1;
@@ -229,8 +246,11 @@ int run(const std::vector<std::string>& words) {
   self.rank = ibcoll_context_rank(self.context);
   self.size = ibcoll_context_size(self.context);
   set_rank_of_lines(self.rank);
-  const std::map<std::string, std::function<void(Rank&)>> scenarios = {
-      {"overlapping", overlapping}, {"other_calls", other_calls}, {"late", late}, {"arguments", arguments}};
+  const std::map<std::string, std::function<void(Rank&)>> scenarios = {{"overlapping", overlapping},
+                                                                       {"other_calls", other_calls},
+                                                                       {"late", late},
+                                                                       {"arguments", arguments},
+                                                                       {"alone", alone}};
   if (words[0] == "random")
     random_deaths(self, static_cast<unsigned>(std::stoul(words.at(1))), std::stoi(words.at(2)));
   else

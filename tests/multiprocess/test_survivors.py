@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs under ibcoll_run --keep-going that lose ranks: the others agree, shrink their team and end well."""
+
+import collections
+import re
+import signal
+import unittest
+
+import ranks
+
+PROGRAM = "ibcoll_survivor_ranks"
+# Deaths of 0 to all but one of the ranks; the first one may be rank 0.
+JOBS = [(seed, nodes, size) for seed in range(1, 101 if ranks.SWEEP else 5) for nodes in (1, 2, 4) for size in (8, 16)]
+
+
+def start(size, nodes, *words, options=(), env=None):
+    launcher, *rest = ranks.job(size, nodes, ranks.tool(PROGRAM), *words)
+    return ranks.run([launcher, *options, *rest], env)
+
+
+class Survivors(unittest.TestCase):
+    def check_random_job(self, seed, nodes, size):
+        done = start(size, nodes, "random", seed, seed * 5 % size, options=["--keep-going"])
+        self.assertEqual(done.returncode, 0, ranks.story(done))
+        self.assertNotIn("WRONG", done.stderr, ranks.story(done))
+        dead = {int(rank) for rank in re.findall(r"rank (\d+) on host \S+ \(pid \d+\) was killed by signal 9 [^;]*; ", done.stderr)}
+        ended = collections.Counter(re.findall("^ended with (.*)$", done.stdout, re.MULTILINE))
+        survivors = set(range(size)) - dead
+        self.assertTrue(ended, ranks.story(done))
+        for members in ended:  # those that died in the very end are members still
+            self.assertLessEqual(survivors, {int(rank) for rank in members.split(",")}, ranks.story(done))
+        # One answer to a ballot, on all ranks.
+        answers = collections.defaultdict(set)
+        for phase, of, answer in re.findall(r"^agreed (\d+) of (\S+): (.*)$", done.stdout, re.MULTILINE):
+            answers[phase, of].add(answer)
+        for ballot, found in answers.items():
+            self.assertEqual(len(found), 1, f"{ballot}: {found}\n{ranks.story(done)}")
+        self.assertLessEqual(len(dead), seed * 5 % size)
+
+    def test_random_deaths(self):
+        for seed, nodes, size in JOBS:
+            with self.subTest(seed=seed, nodes=nodes, size=size):
+                self.check_random_job(seed, nodes, size)
+
+    def check_scenario(self, name, env=None):
+        done = start(3, 1, name, env=env)
+        self.assertEqual(done.returncode, 0, ranks.story(done))
+        self.assertNotIn("WRONG", done.stderr, ranks.story(done))
+
+    def test_ballots_that_wait_for_each_other_fail_and_name_each_other(self):
+        self.check_scenario("overlapping")
+
+    def test_agree_beside_shrink_is_a_mismatch(self):
+        self.check_scenario("other_calls")
+
+    def test_a_rank_that_does_not_vote_is_named_after_the_timeout_by_all(self):
+        self.check_scenario("late", {"IBCOLL_TIMEOUT": "2"})
+
+    def test_wrong_arguments_and_wrong_moments(self):
+        self.check_scenario("arguments")
+
+    def test_without_ibcoll_run_there_is_no_one_to_decide(self):
+        done = ranks.run([ranks.tool(PROGRAM), "alone"])
+        self.assertEqual(done.returncode, 0, ranks.story(done))
+
+
+class Launcher(unittest.TestCase):
+    """--keep-going, whatever the ranks run."""
+
+    def run_shell(self, option, script):
+        return ranks.run([ranks.tool("ibcoll_run"), "-n", "4", "--timeout", "60", *option, "sh", "-c", script])
+
+    def test_a_death_ends_nothing(self):
+        done = self.run_shell(["--keep-going"], 'test $IBCOLL_RUN_RANK = 2 && kill -9 $$; sleep 0.5; echo here')
+        self.assertEqual((done.returncode, done.stdout), (0, "here\n" * 3), ranks.story(done))
+        self.assertRegex(done.stderr, r"rank 2 on host \S+ \(pid \d+\) was killed by signal 9 \(Killed\); 3 ranks go on")
+        self.assertRegex(done.stderr, r"1 of 4 ranks did not finish: rank 2 .* after \d+\.\d s\n$")
+
+    def test_too_few_are_left(self):
+        done = self.run_shell(["--keep-going=3"], 'test $IBCOLL_RUN_RANK -lt 2 && kill -9 $$; sleep 100')
+        self.assertEqual(done.returncode, 128 + signal.SIGKILL, ranks.story(done))
+        self.assertIn("2 of 4 ranks are left, and --keep-going=3 wants more; ending the job", done.stderr)
+
+    def test_an_error_of_a_rank_that_lives_is_that_of_the_job(self):
+        done = self.run_shell(["--keep-going"], 'test $IBCOLL_RUN_RANK = 1 && exit 7; sleep 0.5; echo here')
+        self.assertEqual((done.returncode, done.stdout), (7, "here\n" * 3), ranks.story(done))
+
+    def test_wrong_numbers(self):
+        for option, text in (("=0", "Value 0 not in range 1 to"), ("=5", "MIN is from 1 to 4"), ("=many", "Value many not"),
+                             ("=", "a value is missing")):
+            done = self.run_shell(["--keep-going" + option], "echo here")
+            self.assertEqual((done.returncode, done.stdout), (2, ""), ranks.story(done))
+            self.assertIn(text, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
