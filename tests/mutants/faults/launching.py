@@ -169,7 +169,7 @@ FAULTS = [
           "         (job.nodes.empty() || job.nodes.size() == job.ranks.size()) && ", "         ",
           LAUNCHER_PARTS, "AgentChannel*"),
     Fault("ends_from_before_an_exchange", RUN + "rendezvous_server.cc",
-          "    for (const auto& [rank, why] : ended_) entry->second.leave(rank, why);\n", "",
+          "      entry->second.exchange.leave(rank, why);\n", "",
           LAUNCHER, "Exchanges"),
     Fault("place_of_a_rank_that_left", RUN + "rendezvous_server.cc",
           "  if (rank >= 0) registry_.leave(rank);\n", "",

@@ -50,7 +50,7 @@ FAULTS = [
           ".store(Segment::kMayCopy, std::memory_order_release);",
           FAILURES, "*Unreadable*/OneAsRoot"),
     Fault("failure_reported_again_at_the_end", "runtime/context/context.cc",
-          "if (notified_before) return {};", "if (notified_before && together.ok()) return {};",
+          "if (notified_before && !keeps_going) return {};", "if (notified_before && together.ok()) return {};",
           FAILURES, "Leaving*"),
     Fault("death_by_places_in_the_team", "runtime/engine/team_health.cc",
           "members_.job_rank(peer),\n"
