@@ -51,9 +51,9 @@ Job::~Job() {
 }
 
 Status Job::prepare(std::vector<HostJob> jobs) {
-  if (const int ranks = jobs.front().size; options_.keep_going.value_or(1) > ranks)
-    return error(IBCOLL_ERR_INVALID_ARGUMENT, "--keep-going={}: the job has {} ranks; MIN is from 1 to {}",
-                 *options_.keep_going, ranks, ranks);
+  const int ranks = jobs.front().size;
+  if (const int least = options_.keep_going.value_or(1); least < 1 || least > ranks)
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "--keep-going=MIN: MIN is from 1 to {}, the ranks of the job", ranks);
   if (Status status = open_streams(); !status.ok()) return status;
   if (Status status = watch_signals(); !status.ok()) return status;
   timeouts_ = jobs.front().timeouts;

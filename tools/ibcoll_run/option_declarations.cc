@@ -14,8 +14,6 @@ const CLI::Validator not_blank(
     },
     "");
 
-const CLI::Range some_ranks(1, 1 << 20);
-
 // The values that IBCOLL_NET may have.
 std::vector<std::string> networks() {
   std::vector<std::string> names = {"auto"};
@@ -91,9 +89,8 @@ void declare(CLI::App& app, Options& options) {
       ->type_name("SECONDS")
       ->check([](const std::string& text) { return parse_seconds(text).status().text(); });
   app.add_flag_function(
-         "--keep-going{1}", [&options](int64_t least) { options.keep_going = static_cast<int>(least); },
-         "let the others go on when a rank dies; --keep-going=MIN: while MIN ranks live")
-      ->check(some_ranks);
+      "--keep-going", [&options](int64_t least) { options.keep_going = static_cast<int>(least); },
+      "let the others go on when a rank dies; --keep-going=MIN: while MIN ranks live");
   app.add_flag("--tag-output", options.tag_output, "put [RANK] before every line of output");
   auto* pty = app.add_flag_callback(
       "--pty", [&options] { options.pty = true; },
