@@ -86,8 +86,8 @@ class Launcher(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (7, "here\n" * 3), ranks.story(done))
 
     def test_wrong_numbers(self):
-        for option, text in (("=0", "MIN is from 1 to 4"), ("=5", "MIN is from 1 to 4"), ("=-1", "MIN is from 1 to 4"),
-                             ("=many", "--keep-going"), ("=", "a value is missing")):
+        for option, text in (("=0", "MIN is from 1 to 4"), ("=5", "MIN is from 1 to 4"), ("=-1", "not a number of ranks"),
+                             ("=many", "not a number of ranks"), ("=", "a value is missing")):
             done = self.run_shell(["--keep-going" + option], "echo here")
             self.assertEqual((done.returncode, done.stdout), (2, ""), ranks.story(done))
             self.assertIn(text, done.stderr)

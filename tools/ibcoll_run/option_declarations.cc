@@ -14,6 +14,14 @@ const CLI::Validator not_blank(
     },
     "");
 
+// Of a flag, whose value is "true" where none is given.
+const CLI::Validator number_or_none(
+    [](const std::string& text) {
+      const bool digits = text.size() < 8 && text.find_first_not_of("0123456789") == std::string::npos;
+      return digits || text == "true" ? std::string() : "'" + text + "' is not a number of ranks";
+    },
+    "");
+
 // The values that IBCOLL_NET may have.
 std::vector<std::string> networks() {
   std::vector<std::string> names = {"auto"};
@@ -89,8 +97,9 @@ void declare(CLI::App& app, Options& options) {
       ->type_name("SECONDS")
       ->check([](const std::string& text) { return parse_seconds(text).status().text(); });
   app.add_flag_function(
-      "--keep-going", [&options](int64_t least) { options.keep_going = static_cast<int>(least); },
-      "let the others go on when a rank dies; --keep-going=MIN: while MIN ranks live");
+         "--keep-going", [&options](int64_t least) { options.keep_going = static_cast<int>(least); },
+         "let the others go on when a rank dies; --keep-going=MIN: while MIN ranks live")
+      ->check(number_or_none);
   app.add_flag("--tag-output", options.tag_output, "put [RANK] before every line of output");
   auto* pty = app.add_flag_callback(
       "--pty", [&options] { options.pty = true; },
