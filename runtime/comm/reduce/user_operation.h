@@ -3,20 +3,29 @@
 // lock would wait for itself.
 #pragma once
 
+#include <atomic>
+
 namespace ibcoll {
 
 class UserOperation {
  public:
-  UserOperation() noexcept { runs_ = true; }
+  UserOperation() noexcept {
+    running_.fetch_add(1, std::memory_order_relaxed);
+    runs_ = true;
+  }
   UserOperation(const UserOperation&) = delete;
   UserOperation& operator=(const UserOperation&) = delete;
-  ~UserOperation() { runs_ = false; }
+  ~UserOperation() {
+    runs_ = false;
+    running_.fetch_sub(1, std::memory_order_relaxed);
+  }
 
-  static bool runs() noexcept { return runs_; }
+  // A library that is opened at run time finds its thread-local memory by a call: only where any thread is inside.
+  static bool runs() noexcept { return running_.load(std::memory_order_relaxed) > 0 && runs_; }
 
  private:
-  // Of the memory that is there for every thread from its beginning: found without a call of the dynamic linker.
-  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local bool runs_ = false;
+  static inline std::atomic<int> running_{0};  // threads
+  static inline constinit thread_local bool runs_ = false;
 };
 
 }  // namespace ibcoll
