@@ -133,7 +133,7 @@ TEST_F(ShortCall, StartedCallsOfOneStepAreDoneAtOnceWhereTheOthersAreThere) {
     }
 }
 
-// Two ranks have short blocks only, the third one has blocks to be read: all go on to the step in which they are read.
+// Rank 2 has a block that rank 0 has to read: rank 1, with short blocks only, goes on to the step that ends that, too.
 TEST_F(ShortCall, AnAlltoallvWithMoreToDoGoesOn) {
   constexpr uint64_t kShort = 8, kLong = 1000;
   std::vector<std::byte> send[kRanks], recv[kRanks];
@@ -146,9 +146,8 @@ TEST_F(ShortCall, AnAlltoallvWithMoreToDoGoesOn) {
     const auto at = static_cast<size_t>(rank);
     send[at].assign(3 * kLong, static_cast<std::byte>(rank + 1));
     recv[at].resize(3 * kLong);
-    sizes[at].assign(kRanks, rank == 2 ? kLong : kShort);
-    from[at] = {kShort, kShort, kLong};
-    sizes[at][at] = from[at][at] = kShort;
+    sizes[at] = {rank == 2 ? kLong : kShort, kShort, kShort};
+    from[at] = {kShort, kShort, rank == 0 ? kLong : kShort};
     Args args;
     args.collective = IBCOLL_ALLTOALLV;
     args.send = {send[at].data(), 0, sizes[at].data(), displacements.data()};
@@ -165,7 +164,7 @@ TEST_F(ShortCall, AnAlltoallvWithMoreToDoGoesOn) {
     EXPECT_EQ(recv[at][0], std::byte{1});
     EXPECT_EQ(recv[at][kLong], std::byte{2});
   }
-  EXPECT_EQ(reads, 2) << "ranks 0 and 1, of the blocks of rank 2";
+  EXPECT_EQ(reads, 1);
 }
 
 }  // namespace
