@@ -94,7 +94,7 @@ void Request::enter_flight() noexcept {
 Status Request::start() noexcept {
   if (team_.refuses()) return team_.refusal();
   if (in_flight_) return busy();
-  if (one_step_ && !trace_ && start_short()) return Status();
+  if (may_start_short() && start_short()) return Status();
   enter_flight();
   if (trace_) arrived_at_ = traced_now();
   if (team_.start(*this)) return Status();
@@ -135,6 +135,7 @@ std::string Request::buffers_held_by() const {
 }
 
 void Request::begin(uint32_t op) noexcept {
+  has_had_task_ = true;
   exchange_.reset(op, scheme_, choice_.algorithm->uses_window);
   const bool from_copy = args_.in_place && replaces_input();
   task_ = one_step_ && !one_step_.rest ? run_one_step(exchange_.comm(), args_, one_step_)

@@ -95,6 +95,10 @@ class Request {
   bool holds_operation() const noexcept { return args_.reduction.op && args_.reduction.op->user_defined(); }
   void hold_operation() noexcept;
   void find_one_step() noexcept;
+  // The first start takes the memory that a task needs: later ones allocate nothing, whichever way they go.
+  bool may_start_short() const noexcept {
+    return one_step_ && !trace_ && (has_had_task_ || one_step_.kind == OneStep::Kind::kNothing);
+  }
   bool start_short() noexcept;
   void enter_flight() noexcept;
   [[gnu::noinline]] Status busy() const;
@@ -114,6 +118,7 @@ class Request {
   Task task_;
   OneStep one_step_;
   bool in_flight_ = false;
+  bool has_had_task_ = false;
   std::atomic<bool> done_{false};
   Status status_;
   std::vector<uint64_t> counts_;
