@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "runtime/collectives/framework/arguments.h"
 #include "runtime/collectives/framework/registry.h"
@@ -23,7 +25,9 @@ EngineJob::EngineJob(int p, uint64_t seed, std::vector<const char*> settings)
   limits.spill_bytes = 0;  // no rank counts as away, however slow the machine
   const auto placement = std::make_shared<const Placement>(ranks, ranks);
   for (const int rank : ranks) {
-    engines_.push_back(std::make_unique<Engine>(rank, p, ranks_->at(rank), limits));
+    std::vector<Transport*> route(ranks.size(), &ranks_->at(rank));
+    route[static_cast<size_t>(rank)] = nullptr;
+    engines_.push_back(std::make_unique<Engine>(rank, std::move(route), limits));
     teams_.push_back(std::make_unique<Team>(*engines_.back(), kEpoch, placement, rank, nullptr));
   }
 }
