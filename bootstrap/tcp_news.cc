@@ -75,7 +75,9 @@ Status TcpBootstrap::send_frame(Kind kind, std::string_view body) {
   const FrameHeader header{kind, static_cast<uint32_t>(body.size())};
   std::string frame(reinterpret_cast<const char*>(&header), sizeof header);
   frame += body;
-  return send(std::as_bytes(std::span(frame)), Clock::now() + kSendTimeout);
+  Status status = send(std::as_bytes(std::span(frame)), Clock::now() + kSendTimeout);
+  if (!status.ok()) socket_.reset();  // the next frame would be read as the rest of this one
+  return status;
 }
 
 Status TcpBootstrap::vote(const Vote& vote) { return send_frame(Kind::kVote, rendezvous::pack_vote(vote, size_)); }

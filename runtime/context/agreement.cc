@@ -33,9 +33,14 @@ Result<Agreement::Verdict> Agreement::hold(Arbiter::Vote vote, ContextLock::Guar
     alone.dead.resize(static_cast<size_t>(bootstrap_->size()));
     return alone;
   }
-  votes_ = true;
+  const struct Votes {
+    explicit Votes(bool& votes) noexcept : votes(votes) { votes = true; }
+    Votes(const Votes&) = delete;
+    Votes& operator=(const Votes&) = delete;
+    ~Votes() { votes = false; }
+    bool& votes;
+  } votes(votes_);
   Result<Verdict> decided = wait(*bootstrap_->arbiter(), vote, guard);
-  votes_ = false;
   if (!decided.ok()) return decided.status();
   if (!decided->status.ok())
     return error(decided->status.code(), "rank {}: {}", bootstrap_->rank(), decided->status.text());

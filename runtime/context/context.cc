@@ -203,7 +203,7 @@ Status Context::leave(ContextLock::Guard& guard) {
     if (together.ok() && round < 2) together = world.failure();
   }
   const bool keeps_going = agreement_.keeps_going();
-  if (keeps_going) together = part_with_survivors(std::move(together), guard);
+  if (keeps_going) together = part_with_survivors(std::move(together), notified_before, guard);
   close();
   job_.net.reset();
   if (notified_before && !keeps_going) return {};
@@ -218,8 +218,7 @@ Status Context::leave(ContextLock::Guard& guard) {
 // Where deaths do not end the job, survivors leave together: a rank that left at once would seem dead to those that are in
 // their last calls. Those that have died are waited for by none. A death is no error here, nor is what the program has
 // seen before: all data of the survivors' calls have arrived.
-Status Context::part_with_survivors(Status together, ContextLock::Guard& guard) {
-  const bool seen = world_->team->health().failure().reported();
+Status Context::part_with_survivors(Status together, bool seen, ContextLock::Guard& guard) {
   const std::vector<int>& all = world_->team->members().placement().job_ranks();
   const Result<Agreement::Verdict> parted =
       agreement_.hold({{world_->team->members().epoch(), ~uint32_t{0}}, Arbiter::Call::kLeave, 0, all, {}}, guard);

@@ -64,7 +64,7 @@ class Context {
   Status share_tuning();
   void let_host_decide_deadlines() noexcept;
   Status run_own_barrier(ContextLock::Guard& guard);
-  Status part_with_survivors(Status together, ContextLock::Guard& guard);
+  Status part_with_survivors(Status together, bool seen, ContextLock::Guard& guard);
   void write_trace() noexcept;
   void close() noexcept;
 

@@ -13,6 +13,19 @@ namespace {
 
 using Call = Arbiter::Call;
 
+// Until it ends the team may not be freed.
+class InBallot {
+ public:
+  explicit InBallot(TeamHandle& team) noexcept : team_(team), nested_(team.in_ballot) { team.in_ballot = true; }
+  InBallot(const InBallot&) = delete;
+  InBallot& operator=(const InBallot&) = delete;
+  ~InBallot() { team_.in_ballot = nested_; }
+
+ private:
+  TeamHandle& team_;
+  const bool nested_;
+};
+
 Result<Arbiter::Verdict> vote(TeamHandle& team, Call call, const char* name, uint64_t flags,
                               ContextLock::Guard& guard) {
   Agreement& agreement = team.context->agreement();
@@ -54,6 +67,7 @@ Status gather(Context& context, uint64_t epoch, const std::vector<int>& ranks, C
 }  // namespace
 
 Result<Agreed> agree_on_failed(TeamHandle& team, uint64_t flags, ContextLock::Guard& guard) {
+  const InBallot in_ballot(team);
   Result<Arbiter::Verdict> verdict = vote(team, Call::kAgree, "ibcoll_team_agree", flags, guard);
   if (!verdict.ok()) return verdict.status();
   Agreed agreed{verdict->flags, {}};
@@ -66,6 +80,7 @@ Result<Agreed> agree_on_failed(TeamHandle& team, uint64_t flags, ContextLock::Gu
 // same survivors on all of them.
 Result<TeamHandle*> shrink_team(TeamHandle& parent, ContextLock::Guard& guard) {
   Context& context = *parent.context;
+  const InBallot in_ballot(parent);
   Result<Arbiter::Verdict> verdict = vote(parent, Call::kShrink, "ibcoll_team_shrink", 0, guard);
   if (!verdict.ok()) return verdict.status();
   Gathered last{std::move(verdict->dead), verdict->number};

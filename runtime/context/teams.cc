@@ -234,6 +234,8 @@ void Teams::free(TeamHandle& team) {
 }
 
 Status TeamHandle::may_end(const char* call) {
+  if (in_ballot)
+    return error(IBCOLL_ERR_BUSY, "{}: another thread of this rank waits in an agreement of the team", call);
   plans.reclaim();
   const auto kept = static_cast<int>(given_up.size());
   const int own = plans.size() - plans.count(Plan::Use::kNonblocking) + kept;

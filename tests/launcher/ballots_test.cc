@@ -192,6 +192,23 @@ TEST(Ballots, ADeadlineEndsTheBallotForThoseThatComeLater) {
   EXPECT_TRUE(decisions[0].verdict.status.ok()) << "the next round";
 }
 
+// Those that were refused have left. The others leave by a ballot of their own.
+TEST(Ballots, ARefusedLeaveEndsForItsVotersOnly) {
+  constexpr size_t kSize = 3;
+  Ballots ballots(kSize);
+  EXPECT_TRUE(ballots.vote(0, kKey, vote_of(kSize, 0, Call::kLeave)).empty());
+  const Ballots::Decisions refused = ballots.withdraw(0, kKey);
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused[0].receivers, std::vector<int>{0});
+  EXPECT_EQ(refused[0].verdict.status.code(), IBCOLL_ERR_TIMEOUT);
+  EXPECT_TRUE(ballots.leave(0).empty());
+  EXPECT_TRUE(ballots.vote(1, kKey, vote_of(kSize, 1, Call::kLeave)).empty()) << "it waits for rank 2";
+  const Ballots::Decisions parted = ballots.vote(2, kKey, vote_of(kSize, 2, Call::kLeave));
+  ASSERT_EQ(parted.size(), 1u);
+  EXPECT_EQ(parted[0].receivers, (std::vector<int>{1, 2}));
+  EXPECT_TRUE(parted[0].verdict.status.ok());
+}
+
 TEST(Ballots, OtherCallsAndOtherMembersAreRefused) {
   for (const bool other_call : {true, false}) {
     Ballots ballots(3);

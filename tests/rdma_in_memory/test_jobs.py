@@ -49,6 +49,12 @@ class Jobs(unittest.TestCase):
     def test_collectives_with_latency(self):
         self.check_collectives("RDMA_IN_MEMORY_LATENCY=1000", "RDMA_IN_MEMORY_PER_BYTE=0.08")
 
+    def test_several_ranks_on_a_node(self):
+        words = ["all", "--bytes", "24:100K", "--factor", "9", "--iterations", "20", "--calls", "oneshot", "--check"]
+        self.check(job(6, 3, BIN / "ibcoll_perf", *words), " 0 errors; 0 not applicable")
+        done = self.check(job(1, 1, "sh", "-c", "echo single copies: $IBCOLL_SINGLE_COPY"))
+        self.assertIn("single copies: off", done.stdout)
+
     def test_the_transport_is_verbs(self):
         done = self.check(job(2, 2, BIN / "ibcoll_info", "-d"), "memory0")
         self.assertIn("verbs", done.stdout)

@@ -87,6 +87,8 @@ std::vector<int> Ballot::refuse(ibcoll_status_t code, std::string text, const st
 
 bool Ballot::is_over(const std::vector<bool>& gone) const {
   if (state_ == State::kAgreed) return true;
+  // Its voters leave. The others leave together by a ballot of their own.
+  if (state_ == State::kRefused && call_ == Arbiter::Call::kLeave) return true;
   const std::vector<int> all = list(members_);
   return std::all_of(all.begin(), all.end(), [&](int rank) {
     return gone[static_cast<size_t>(rank)] || (state_ == State::kRefused && votes_.contains(rank));

@@ -69,6 +69,9 @@ std::vector<std::string> environment_of_job(const Options& options) {
     variables.push_back("IBCOLL_NET=" + options.net);
   else if (options.rdma_in_memory && std::getenv("IBCOLL_NET") == nullptr)
     variables.emplace_back("IBCOLL_NET=verbs");
+  // Registration replaces pages: what another process writes to one meanwhile, by a copy of the kernel, would be lost.
+  if (options.rdma_in_memory && std::getenv("IBCOLL_SINGLE_COPY") == nullptr)
+    variables.emplace_back("IBCOLL_SINGLE_COPY=off");
   // A rank's standard error is a pipe. Progress lines still make sense where the launcher's leads to a terminal. The
   // value is the number of columns beside the tag of rank 0.
   if (overwrites_lines(STDERR_FILENO)) {
