@@ -47,7 +47,7 @@ FAULTS = [
           "if (team.team->failure().ok() && !team.team->calls().idle())", "if (!team.team->failure().ok() && !team.team->calls().idle())",
           SURVIVORS, "Survivors.test_wrong_arguments_and_wrong_moments"),
     Fault("two_threads_agree", "runtime/context/agreement.cc",
-          "  votes_ = true;\n", "",
+          "votes(votes) { votes = true; }", "votes(votes) {}",
           SURVIVORS, "Survivors.test_wrong_arguments_and_wrong_moments"),
     Fault("deadline_of_a_ballot_passes", "runtime/context/agreement.cc",
           "if (deadline.passed()) {", "if (withdrawn && deadline.passed()) {",
