@@ -106,7 +106,8 @@ void random_deaths(Rank& self, unsigned seed, int deaths) {
     int count = self.size;
     if (!expect_ok(ibcoll_team_agree(team, &flags, failed.data(), &count), "ibcoll_team_agree")) break;
     failed.resize(static_cast<size_t>(count));
-    fmt::print("agreed {} of {}: {} {}\n", phase, text_of(members), flags, text_of(failed));
+    // What a killed rank had printed may be cut: only lines with their last dot count.
+    fmt::print("agreed {} of {}: {} {}.\n", phase, text_of(members), flags, text_of(failed));
     if (flags == 3 && count == 0) break;
     if ((flags & 1) != 0 && count == 0) continue;
     ibcoll_team_t shrunk = nullptr;
@@ -127,7 +128,7 @@ void random_deaths(Rank& self, unsigned seed, int deaths) {
     expect(ibcoll_team_rank(team) == std::find(now.begin(), now.end(), self.rank) - now.begin(), "another order");
     members = now;
   }
-  fmt::print("ended with {}\n", text_of(members));
+  fmt::print("ended with {}.\n", text_of(members));
   std::fflush(stdout);
   if (team != self.world) expect_ok(ibcoll_team_free(team), "ibcoll_team_free");
   expect(open_descriptors() <= descriptors, "{} descriptors, {} before", open_descriptors(), descriptors);

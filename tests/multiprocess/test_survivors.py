@@ -24,14 +24,14 @@ class Survivors(unittest.TestCase):
         self.assertEqual(done.returncode, 0, ranks.story(done))
         self.assertNotIn("WRONG", done.stderr, ranks.story(done))
         dead = {int(rank) for rank in re.findall(r"rank (\d+) on host \S+ \(pid \d+\) was killed by signal 9 [^;]*; ", done.stderr)}
-        ended = collections.Counter(re.findall("^ended with (.*)$", done.stdout, re.MULTILINE))
+        ended = collections.Counter(re.findall(r"^ended with (.*)\.$", done.stdout, re.MULTILINE))
         survivors = set(range(size)) - dead
         self.assertTrue(ended, ranks.story(done))
         for members in ended:  # those that died in the very end are members still
             self.assertLessEqual(survivors, {int(rank) for rank in members.split(",")}, ranks.story(done))
         # One answer to a ballot, on all ranks.
         answers = collections.defaultdict(set)
-        for phase, of, answer in re.findall(r"^agreed (\d+) of (\S+): (.*)$", done.stdout, re.MULTILINE):
+        for phase, of, answer in re.findall(r"^agreed (\d+) of (\S+): (.*)\.$", done.stdout, re.MULTILINE):
             answers[phase, of].add(answer)
         for ballot, found in answers.items():
             self.assertEqual(len(found), 1, f"{ballot}: {found}\n{ranks.story(done)}")
