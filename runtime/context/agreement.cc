@@ -15,7 +15,7 @@ constexpr double kAnswerSeconds = 5;  // for the verdict after this rank's deadl
 }  // namespace
 
 Status Agreement::may_vote(const char* call, TeamHandle& team) const {
-  if (votes_) return error(IBCOLL_ERR_BUSY, "{}: another thread of this rank waits in an agreement", call);
+  if (team_) return error(IBCOLL_ERR_BUSY, "{}: another thread of this rank waits in an agreement", call);
   if (team.team->failure().ok() && !team.team->calls().idle())
     return error(IBCOLL_ERR_BUSY,
                  "{}: {} requests are in flight, and have not failed; wait for them, or revoke the team", call,
@@ -27,19 +27,19 @@ Status Agreement::may_vote(const char* call, TeamHandle& team) const {
                call, bootstrap_->name());
 }
 
-Result<Agreement::Verdict> Agreement::hold(Arbiter::Vote vote, ContextLock::Guard& guard) {
+Result<Agreement::Verdict> Agreement::hold(const TeamHandle& team, Arbiter::Vote vote, ContextLock::Guard& guard) {
   if (vote.members.size() == 1) {
     Verdict alone{vote.key, {}, vote.key.round, vote.flags, {}, std::move(vote.offer)};
     alone.dead.resize(static_cast<size_t>(bootstrap_->size()));
     return alone;
   }
-  const struct Votes {
-    explicit Votes(bool& votes) noexcept : votes(votes) { votes = true; }
-    Votes(const Votes&) = delete;
-    Votes& operator=(const Votes&) = delete;
-    ~Votes() { votes = false; }
-    bool& votes;
-  } votes(votes_);
+  const struct Waits {
+    Waits(const TeamHandle*& place, const TeamHandle& team) noexcept : place(place) { place = &team; }
+    Waits(const Waits&) = delete;
+    Waits& operator=(const Waits&) = delete;
+    ~Waits() { place = nullptr; }
+    const TeamHandle*& place;
+  } waits(team_, team);
   Result<Verdict> decided = wait(*bootstrap_->arbiter(), vote, guard);
   if (!decided.ok()) return decided.status();
   if (!decided->status.ok())

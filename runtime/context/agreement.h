@@ -29,7 +29,9 @@ class Agreement {
   Status may_vote(const char* call, TeamHandle& team) const;
   // Blocks until the ballot is decided. `members`: ranks of the job. The dead are marked as such on this rank, and their
   // teams have failed. `offer`: as in Arbiter::Vote. Errors: those of Arbiter. `guard` is released meanwhile.
-  Result<Verdict> hold(Arbiter::Vote vote, ContextLock::Guard& guard);
+  // Until then `team`, which it is about, may not be freed.
+  Result<Verdict> hold(const TeamHandle& team, Arbiter::Vote vote, ContextLock::Guard& guard);
+  bool waits_for(const TeamHandle& team) const noexcept { return team_ == &team; }
 
  private:
   Result<Verdict> wait(Arbiter& arbiter, const Arbiter::Vote& vote, ContextLock::Guard& guard);
@@ -37,7 +39,7 @@ class Agreement {
 
   const std::unique_ptr<Bootstrap>& bootstrap_;
   Progress& progress_;
-  bool votes_ = false;
+  const TeamHandle* team_ = nullptr;  // of the ballot that a thread of this rank waits for
 };
 
 }  // namespace ibcoll

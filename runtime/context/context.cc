@@ -220,8 +220,8 @@ Status Context::leave(ContextLock::Guard& guard) {
 // seen before: all data of the survivors' calls have arrived.
 Status Context::part_with_survivors(Status together, bool seen, ContextLock::Guard& guard) {
   const std::vector<int>& all = world_->team->members().placement().job_ranks();
-  const Result<Agreement::Verdict> parted =
-      agreement_.hold({{world_->team->members().epoch(), ~uint32_t{0}}, Arbiter::Call::kLeave, 0, all, {}}, guard);
+  const Result<Agreement::Verdict> parted = agreement_.hold(
+      *world_, {{world_->team->members().epoch(), ~uint32_t{0}}, Arbiter::Call::kLeave, 0, all, {}}, guard);
   if (!parted.ok()) return parted.status();
   return seen || together.code() == IBCOLL_ERR_PEER_FAILED ? Status() : together;
 }

@@ -13,25 +13,13 @@ namespace {
 
 using Call = Arbiter::Call;
 
-// Until it ends the team may not be freed.
-class InBallot {
- public:
-  explicit InBallot(TeamHandle& team) noexcept : team_(team), nested_(team.in_ballot) { team.in_ballot = true; }
-  InBallot(const InBallot&) = delete;
-  InBallot& operator=(const InBallot&) = delete;
-  ~InBallot() { team_.in_ballot = nested_; }
-
- private:
-  TeamHandle& team_;
-  const bool nested_;
-};
-
 Result<Arbiter::Verdict> vote(TeamHandle& team, Call call, const char* name, uint64_t flags,
                               ContextLock::Guard& guard) {
   Agreement& agreement = team.context->agreement();
   if (Status may = agreement.may_vote(name, team); !may.ok()) return may;
   const TeamMembers& members = team.team->members();
-  return agreement.hold({{members.epoch(), team.ballots++}, call, flags, members.placement().job_ranks(), {}}, guard);
+  return agreement.hold(team, {{members.epoch(), team.ballots++}, call, flags, members.placement().job_ranks(), {}},
+                        guard);
 }
 
 // What each rank offers for the new team, by a ballot of those ranks. `died`: the ranks of the job that have, meanwhile;
@@ -40,11 +28,12 @@ struct Gathered {
   std::vector<bool> died;
   uint64_t number = 0;
 };
-Status gather(Context& context, uint64_t epoch, const std::vector<int>& ranks, ConstBytes mine, Bytes all,
+Status gather(TeamHandle& parent, uint64_t epoch, const std::vector<int>& ranks, ConstBytes mine, Bytes all,
               ContextLock::Guard& guard, Gathered& gathered) {
+  Context& context = *parent.context;
   std::string offer(reinterpret_cast<const char*>(mine.data()), mine.size());
   Result<Arbiter::Verdict> verdict =
-      context.agreement().hold({{epoch, 0}, Call::kForm, 0, ranks, std::move(offer)}, guard);
+      context.agreement().hold(parent, {{epoch, 0}, Call::kForm, 0, ranks, std::move(offer)}, guard);
   if (!verdict.ok()) return verdict.status();
   gathered.number = verdict->number;
   if (std::any_of(ranks.begin(), ranks.end(), [&](int r) { return verdict->dead[static_cast<size_t>(r)]; })) {
@@ -67,7 +56,6 @@ Status gather(Context& context, uint64_t epoch, const std::vector<int>& ranks, C
 }  // namespace
 
 Result<Agreed> agree_on_failed(TeamHandle& team, uint64_t flags, ContextLock::Guard& guard) {
-  const InBallot in_ballot(team);
   Result<Arbiter::Verdict> verdict = vote(team, Call::kAgree, "ibcoll_team_agree", flags, guard);
   if (!verdict.ok()) return verdict.status();
   Agreed agreed{verdict->flags, {}};
@@ -80,7 +68,6 @@ Result<Agreed> agree_on_failed(TeamHandle& team, uint64_t flags, ContextLock::Gu
 // same survivors on all of them.
 Result<TeamHandle*> shrink_team(TeamHandle& parent, ContextLock::Guard& guard) {
   Context& context = *parent.context;
-  const InBallot in_ballot(parent);
   Result<Arbiter::Verdict> verdict = vote(parent, Call::kShrink, "ibcoll_team_shrink", 0, guard);
   if (!verdict.ok()) return verdict.status();
   Gathered last{std::move(verdict->dead), verdict->number};
@@ -91,7 +78,7 @@ Result<TeamHandle*> shrink_team(TeamHandle& parent, ContextLock::Guard& guard) {
     const auto self = static_cast<int>(std::find(ranks.begin(), ranks.end(), context.rank()) - ranks.begin());
     last.died.clear();
     const auto exchange = [&](ConstBytes mine, Bytes all) {
-      return gather(context, epoch, ranks, mine, all, guard, last);
+      return gather(parent, epoch, ranks, mine, all, guard, last);
     };
     Result<TeamHandle*> made = context.teams().make_by_members(ranks, self, {}, epoch, exchange);
     if (made.ok() || last.died.empty()) return made;

@@ -32,9 +32,8 @@ struct TeamHandle {
   std::unique_ptr<Team> team;
   std::list<LeftWindow> shared_window;  // one, or none
   TeamProfile profile;
-  Plans plans;             // of calls that run once
-  uint32_t ballots = 0;    // that this rank has taken part in (agreement.h)
-  bool in_ballot = false;  // a thread of this rank waits for the verdict, without the context's lock
+  Plans plans;           // of calls that run once
+  uint32_t ballots = 0;  // that this rank has taken part in (agreement.h)
   // A request of the runtime itself, given up while another rank could still write to the buffers (Request::overdue).
   struct GivenUp {
     std::unique_ptr<Request> request;

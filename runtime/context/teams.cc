@@ -234,7 +234,7 @@ void Teams::free(TeamHandle& team) {
 }
 
 Status TeamHandle::may_end(const char* call) {
-  if (in_ballot)
+  if (context->agreement().waits_for(*this))
     return error(IBCOLL_ERR_BUSY, "{}: another thread of this rank waits in an agreement of the team", call);
   plans.reclaim();
   const auto kept = static_cast<int>(given_up.size());

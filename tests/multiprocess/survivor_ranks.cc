@@ -208,22 +208,25 @@ void arguments(Rank& self) {
     expect_ok(ibcoll_collective_start(self.world, &args, &request), "barrier");
   }
   expect_ok(ibcoll_wait(request), "ibcoll_wait");
+  ibcoll_team_t all = nullptr;
+  expect_ok(ibcoll_team_split(self.world, 0, self.rank, &all), "ibcoll_team_split");
   std::thread other;
   if (self.rank == 0)
     other = std::thread([&] {
       uint64_t mine = 1;
       int none = 0;
-      expect_ok(ibcoll_team_agree(self.world, &mine, nullptr, &none), "the first thread");
+      expect_ok(ibcoll_team_agree(all, &mine, nullptr, &none), "the first thread");
     });
   sleep_seconds(0.2);
   if (self.rank == 0) {
-    expect_error(ibcoll_team_agree(self.world, &flags, nullptr, &count), IBCOLL_ERR_BUSY, "another thread",
-                 "two threads");
+    expect_error(ibcoll_team_agree(all, &flags, nullptr, &count), IBCOLL_ERR_BUSY, "another thread", "two threads");
+    expect_error(ibcoll_team_free(all), IBCOLL_ERR_BUSY, "waits in an agreement of the team", "a team that agrees");
     other.join();
   } else {
     sleep_seconds(0.4);
-    expect_ok(ibcoll_team_agree(self.world, &flags, nullptr, &count), "ibcoll_team_agree");
+    expect_ok(ibcoll_team_agree(all, &flags, nullptr, &count), "ibcoll_team_agree");
   }
+  expect_ok(ibcoll_team_free(all), "ibcoll_team_free");
 }
 
 // Started by hand: there is no launcher, and a lone rank needs none; not so with ranks that the program brings.

@@ -165,12 +165,12 @@ TEST(TeamFailure, ABetterCauseReplacesADoubtfulOne) {
   EXPECT_EQ(one.since(), 20u);
   EXPECT_FALSE(one.see_death(kDead, system_error("another death"), 30));
   EXPECT_EQ(one.dead_peer(), kDead);
-  EXPECT_TRUE(one.learn(system_error("told"), 40, false, 3));
+  EXPECT_TRUE(one.learn(system_error("notified"), 40, false, 3));
   EXPECT_EQ(one.dead_peer(), 3);
-  EXPECT_EQ(one.status().text(), "told");
+  EXPECT_EQ(one.status().text(), "notified");
   EXPECT_EQ(one.since(), 40u);
-  EXPECT_FALSE(one.learn(system_error("told again"), 50));
-  EXPECT_EQ(one.status().text(), "told");
+  EXPECT_FALSE(one.learn(system_error("notified again"), 50));
+  EXPECT_EQ(one.status().text(), "notified");
 }
 
 TEST(TeamFailure, ItsOwnReasonEndsTheDoubtAboutADeath) {

@@ -12,7 +12,8 @@
 namespace ibcoll::run {
 
 // One ballot, without any I/O: ranks of one job that agree which of them have died. Every living member votes. It is
-// decided when no living member is missing, once and for all: whoever asks later gets the same answer.
+// decided when no living member is missing, once and for all: a rank that asks later gets the same
+// answer.
 class Ballot {
  public:
   enum class State { kOpen, kAgreed, kRefused };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Completion channels: a datagram socket each, to which whoever adds an awaited completion sends the number of the queue.
+// Completion channels: a datagram socket each, to which the process that adds an awaited completion sends
+// the number of the queue.
 #pragma once
 
 #include "tools/rdma_in_memory/completions.h"

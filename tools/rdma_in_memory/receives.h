@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Posted receives: a ring in the file, which its owner fills, and from which whoever sends takes.
+// Posted receives: a ring in the file, which its owner fills, and from which senders take.
 #pragma once
 
 #include "tools/rdma_in_memory/layout.h"
