@@ -6,6 +6,7 @@
 
 #include "runtime/base/float_environment.h"
 #include "runtime/base/hash.h"
+#include "runtime/context/context.h"
 
 namespace ibcoll {
 namespace {
