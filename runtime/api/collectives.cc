@@ -106,6 +106,7 @@ ibcoll_status_t ibcoll_wait_timeout(ibcoll_request_t request, double seconds) {
     Context& context = *r.team->context;
     if (!r.once && r.request->done() && !context.progress().needs_polling()) return IBCOLL_OK;
     Guard guard = context.enter();
+    context.calls().begin_wait(*r.request);
     return ended(r, context.waiting().wait(*r.request, seconds, guard));
   });
 }

@@ -38,7 +38,7 @@ constexpr Setting kSettings[] = {
      "folder; for ibcoll_trace",
      kMayDiffer},
     {"IBCOLL_TRACE_CALLS", Kind::kInteger, "65536", "1..16777216",
-     "calls that a trace keeps, the last ones, in 96 bytes of memory each", kMayDiffer},
+     "calls that a trace keeps, the last ones, in 120 bytes of memory each", kMayDiffer},
     {"IBCOLL_TRACE_PEERS", Kind::kInteger, "131072", "0..16777216",
      "peers of these calls for which a trace keeps when they were served, in 32 bytes of memory each; 0: none",
      kMayDiffer},

@@ -104,7 +104,7 @@ Status Calls::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& giv
   if (!plan.ok()) return plan.status();
   const PlanInUse in_use{team.plans, *plan.value()};
   if (begun.how == Team::Short::kNo)
-    if (Status status = start(*plan.value()->request, site); !status.ok()) return status;
+    if (Status status = start(*plan.value()->request, site, true); !status.ok()) return status;
   return waiting_.wait(*plan.value()->request, INFINITY, guard);
 }
 

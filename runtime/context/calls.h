@@ -24,13 +24,17 @@ class Calls {
   // Calls of the program are added to it from now on.
   void trace_to(TraceBuffer& buffer) noexcept { trace_ = &buffer; }
 
-  // ---- of the program. `site`: where it called from, for a trace.
+  // ---- of the program. `site`: where it called from, for a trace. `waits`: the call blocks.
 
   // Checks the call of a request that is started many times.
   Result<std::unique_ptr<Request>> make_persistent(TeamHandle& team, const ibcoll_collective_args_t& given);
-  Status start(Request& request, const void* site) noexcept {
-    if (trace_) request.trace(*trace_, site);
+  Status start(Request& request, const void* site, bool waits = false) noexcept {
+    if (trace_) request.trace(*trace_, site, waits);
     return progress_.start(request);
+  }
+  // Before the program waits for a request that it has started.
+  void begin_wait(Request& request) const noexcept {
+    if (trace_) request.trace_wait();
   }
   // Checks and starts a call that runs once.
   Result<Plan*> start_once(TeamHandle& team, const ibcoll_collective_args_t& given, const void* site);

@@ -2,6 +2,7 @@
 #include "runtime/context/context.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "runtime/base/log.h"
 #include "runtime/collectives/framework/registry.h"
 #include "runtime/context/trace_library.h"
+#include "runtime/machine/topology.h"
 
 namespace ibcoll {
 namespace {
@@ -240,9 +242,16 @@ Context::~Context() {
 
 void Context::write_trace() noexcept {
   if (!trace_ || !world_) return;
-  TraceHeader header{rank(), size(), job_.id, {}};
-  header.link.alpha_us = world_->profile.model.alpha_us;
-  header.link.beta_us_per_byte = world_->profile.model.beta_us;
+  const CostModel& model = world_->profile.model;
+  TraceHeader header;
+  header.rank = rank(), header.ranks = size(), header.job = job_.id;
+  header.node = job_.nodes[static_cast<size_t>(rank())];
+  header.cores = 0;
+  for (const uint64_t cpus : cpu_share().cpus) header.cores += std::popcount(cpus);
+  header.ranks_per_core = job_.ranks_per_core;
+  header.link.alpha_us = model.alpha_us, header.link.cpu_us = model.cpu_us,
+  header.link.beta_us_per_byte = model.beta_us;
+  header.copy_us_per_byte = model.copy_us, header.flag_us = model.flag_us;
   trace_->write(header);
 }
 

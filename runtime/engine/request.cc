@@ -188,18 +188,43 @@ void Request::end(Status status) noexcept {
   if (status_.ok()) done_.store(true, std::memory_order_release);
 }
 
+void Request::trace(TraceBuffer& buffer, const void* site, bool waits) noexcept {
+  if (!trace_) buffer.lists().add_team(team_.members().epoch(), team_.members().placement().job_ranks());
+  trace_ = &buffer;
+  site_ = site;
+  if (!in_flight_) waits_from_ = waits ? 0 : TracedCall::kNever;
+  exchange_.trace().enable(buffer.keeps_peers());
+}
+
+void Request::trace_wait() noexcept {
+  if (!trace_) return;  // it was never started
+  if (!in_flight_) return trace_->note_wait(traced_as_, traced_now());
+  if (waits_from_ == TracedCall::kNever) waits_from_ = traced_now() - arrived_at_;
+}
+
 void Request::add_to_trace() noexcept {
-  const TracedCall call{arrived_at_,
-                        traced_now(),
-                        team_.members().epoch(),
-                        choice_.algorithm,
-                        args_.parameter,
-                        traced_bytes(args_, team_.size()),
-                        site_,
-                        exchange_.op(),
-                        static_cast<uint32_t>(team_.size()) & 0x7fffffffU,
-                        !status_.ok()};
+  TracedCall call;
+  call.arrival_ns = arrived_at_, call.exit_ns = traced_now();
+  call.team = team_.members().epoch();
+  call.algorithm = choice_.algorithm, call.parameter = args_.parameter;
+  call.bytes = traced_bytes(args_, team_.size());
+  call.site = site_;
+  call.op = exchange_.op();
+  call.ranks = static_cast<uint32_t>(team_.size()) & 0x7fffffffU;
+  call.failed = !status_.ok();
+  call.root = args_.root;
+  call.wait_ns = waits_from_;
+  call.scheme = static_cast<uint8_t>(scheme_);
+  if (const uint64_t* const counts = traced_counts(args_))
+    call.counts = trace_->lists().add_counts({counts, static_cast<size_t>(team_.size())});
+  if (kCatalog[args_.collective].reduces() && args_.reduction.op) {
+    const Reduction& reduction = args_.reduction;
+    call.type = static_cast<uint8_t>(reduction.type), call.operation = static_cast<int8_t>(reduction.op->index);
+    call.element_bytes = static_cast<uint32_t>(reduction.element_bytes());
+    call.commutative = reduction.op->commutative;
+  }
   exchange_.trace().add_to(*trace_, call, exchange_.state());
+  traced_as_ = trace_->last();
 }
 
 // A rank that is alone has no transport to ask for the time.

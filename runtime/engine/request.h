@@ -83,12 +83,10 @@ class Request {
   Time seen_at = 0;                  // first check() that saw this run; for deadlines
   Time probed_at = 0;
 
-  // Adds what runs from now on to a trace, which outlives the request, as called from `site`.
-  void trace(TraceBuffer& buffer, const void* site) noexcept {
-    trace_ = &buffer;
-    site_ = site;
-    exchange_.trace().enable(buffer.keeps_peers());
-  }
+  // Adds what runs from now on to a trace, which outlives the request, as called from `site`. `waits`: the call blocks.
+  void trace(TraceBuffer& buffer, const void* site, bool waits) noexcept;
+  // The program waits for this request.
+  void trace_wait() noexcept;
 
  private:
   // One of the user, which must not be freed before this request.
@@ -124,7 +122,9 @@ class Request {
   std::vector<uint64_t> counts_;
   TraceBuffer* trace_ = nullptr;
   const void* site_ = nullptr;
-  int64_t arrived_at_ = 0;  // ns, of the run that is traced
+  int64_t arrived_at_ = 0;   // ns, of the run that is traced
+  int64_t waits_from_ = -1;  // ns after its arrival; -1: the program does not wait for it
+  uint32_t traced_as_ = 0;   // number of the last run in the trace
 };
 
 }  // namespace ibcoll

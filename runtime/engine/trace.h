@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/collectives/framework/algorithm.h"
+#include "runtime/engine/trace_lists.h"
 
 namespace ibcoll {
 
@@ -32,9 +33,19 @@ struct TracedCall {
   int64_t waited_from_ns = kNever;
   int64_t waited_until_ns = kNever;
   int32_t waited_for = -1;  // job rank; -1: it waited for no rank
+  int32_t root = 0;         // where the collective has one
+  // When the program began to wait for the call, in nanoseconds after its arrival: 0 for a blocking call. kNever: it did
+  // not, or had seen the end of a persistent call before.
+  int64_t wait_ns = kNever;
+  uint32_t counts = TraceLists::kNone;  // see traced_counts()
+  uint32_t element_bytes = 1;           // of a reduction
+  uint8_t type = 0;                     // ibcoll_type_t of a reduction
+  int8_t operation = 0;                 // OpIndex of a reduction
+  bool commutative = true;
+  uint8_t scheme = 0;  // ibcoll_scheme_t
 };
 
-static_assert(sizeof(TracedCall) == 96);
+static_assert(sizeof(TracedCall) == 120);
 
 // The messages between this rank and a peer in one call. Nanoseconds after this rank's arrival; kNever: there were
 // none.
@@ -66,6 +77,17 @@ class TraceBuffer {
     ++added_;
   }
   bool keeps_peers() const noexcept { return !peers_.empty(); }
+  // The number() of the call that was added last.
+  uint32_t last() const noexcept { return static_cast<uint32_t>(added_); }
+  // The program waits for this call, which has ended.
+  void note_wait(uint32_t number, int64_t now_ns) noexcept {
+    const uint64_t before = static_cast<uint32_t>(added_) - number;
+    if (before >= kept()) return;
+    TracedCall& call = calls_[(next_ + calls_.size() - 1 - before) % calls_.size()];
+    if (call.wait_ns == TracedCall::kNever) call.wait_ns = now_ns - call.arrival_ns;
+  }
+  TraceLists& lists() noexcept { return lists_; }
+  const TraceLists& lists() const noexcept { return lists_; }
   // Adds a peer of the call that was added last.
   void add_peer(TracedPeer peer) noexcept {
     peer.call = static_cast<uint32_t>(added_);
@@ -100,6 +122,7 @@ class TraceBuffer {
   size_t next_peer_ = 0;
   uint64_t peers_added_ = 0;
   uint32_t cut_ = 0;  // the call whose peer was replaced last
+  TraceLists lists_;
 };
 
 // The block of a call; of irregular blocks that this rank receives from all, their mean.
@@ -110,6 +133,13 @@ inline uint64_t traced_bytes(const Args& args, int p) noexcept {
   uint64_t total = 0;
   for (int i = 0; i < p; ++i) total += args.recv.size(i);
   return total / static_cast<uint64_t>(p);
+}
+
+// The p sizes that this rank knows of an irregular call: those of all ranks, or, of pairs, what it sends to each. nullptr:
+// the call is regular, or the root alone knows them.
+inline const uint64_t* traced_counts(const Args& args) noexcept {
+  if (kCatalog[args.collective].sizes == SizesKnown::kToPairs && args.in_place) return args.recv.counts;
+  return args.send.counts ? args.send.counts : args.recv.counts;
 }
 
 }  // namespace ibcoll

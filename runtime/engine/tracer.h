@@ -16,7 +16,12 @@ struct TraceHeader {
   int rank = 0;
   int ranks = 1;
   uint64_t job = 0;
-  LinkModel link;  // between ranks of the world team
+  int node = 0;                 // of this rank, of those of the job
+  int cores = 1;                // that this rank may use
+  double ranks_per_core = 1;    // on the fullest machine of the job
+  LinkModel link;               // between ranks of the world team, while all ranks of a core send
+  double copy_us_per_byte = 0;  // of a copy within a node
+  double flag_us = 0;           // until a flag in shared memory is seen
 };
 
 // The trace of this rank.

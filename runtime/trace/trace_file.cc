@@ -6,14 +6,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <vector>
 
 #include "runtime/base/log.h"
 #include "runtime/base/start_folder.h"
-#include "runtime/machine/topology.h"
 #include "runtime/trace/trace_sites.h"
+#include "runtime/trace/trace_text.h"
 
 namespace ibcoll {
 namespace {
@@ -40,56 +42,45 @@ Status write_trace_text(int fd, std::string& text) {
   return {};
 }
 
-std::string moment_text(int64_t ns) { return ns == TracedPeer::kNever ? "-" : std::to_string(ns); }
+// A call that is written: its peers are [first, end) of those that are kept.
+struct Written {
+  uint64_t index = 0;
+  uint64_t first = 0, end = 0;
+};
 
-// "700/3/800/90000": published at 700, waited for rank 3 from 800 to 90000. "-": nothing passed through the window.
-std::string node_text(const TracedCall& call) {
-  if (call.published_ns == TracedCall::kNever && call.waited_for < 0) return "-";
-  const std::string peer = call.waited_for < 0 ? "-" : std::to_string(call.waited_for);
-  return fmt::format("{}/{}/{}/{}", moment_text(call.published_ns), peer, moment_text(call.waited_from_ns),
-                     moment_text(call.waited_until_ns));
-}
-
-std::string trace_line(const TracedCall& call, size_t site, const std::string& peers) {
-  const Algorithm& a = *call.algorithm;
-  const std::string parameter = a.parameter.unit == Parameter::Unit::kNone ? "" : fmt::format(":{}", call.parameter);
-  return fmt::format("{} {} {} {} {}{} {:x} {} {} {} {} {} {}\n", call.arrival_ns, call.exit_ns,
-                     kCatalog[a.collective].name, call.bytes, a.name, parameter, call.team, call.op,
-                     static_cast<uint32_t>(call.ranks), call.failed ? "failed" : "ok", site, peers, node_text(call));
-}
-
-// "1/120/130/145,2/150/-/160": those of the call of this number, in the order in which this rank first used them.
-// `next` rises from call to call. "-": none are kept.
-std::string peers_text(const TraceBuffer& buffer, uint32_t number, uint64_t& next) {
-  const auto ahead = [&] { return static_cast<int32_t>(buffer.peer(next).call - number); };
-  std::string text;
-  for (; next < buffer.peers_kept() && ahead() <= 0; ++next) {
-    const TracedPeer& peer = buffer.peer(next);
-    if (ahead() < 0 || buffer.cut(number)) continue;
-    text += fmt::format("{}{}/{}/{}/{}", text.empty() ? "" : ",", peer.job_rank, moment_text(peer.begun_ns),
-                        moment_text(peer.sent_ns), moment_text(peer.landed_ns));
+// In the order of their arrival. The buffer has them in the order in which they ended.
+std::vector<Written> written_calls(const TraceBuffer& buffer) {
+  std::vector<Written> all(buffer.kept());
+  const auto ahead = [&](uint64_t peer, uint32_t number) {
+    return static_cast<int32_t>(buffer.peer(peer).call - number);
+  };
+  uint64_t next = 0;
+  for (uint64_t i = 0; i < all.size(); ++i) {
+    const uint32_t number = buffer.number(i);
+    while (next < buffer.peers_kept() && ahead(next, number) < 0) ++next;
+    const uint64_t first = next;
+    while (next < buffer.peers_kept() && ahead(next, number) == 0) ++next;
+    all[i] = {i, first, buffer.cut(number) ? first : next};
   }
-  return text.empty() ? "-" : text;
-}
-
-// CLOCK_MONOTONIC is one clock until this machine boots again.
-std::string trace_clock() {
-  const std::string boot = boot_id();
-  return boot.empty() ? "?" : boot;
+  std::stable_sort(all.begin(), all.end(), [&](const Written& a, const Written& b) {
+    return buffer[a.index].arrival_ns < buffer[b.index].arrival_ns;
+  });
+  return all;
 }
 
 Status write_trace_to(int fd, const TraceBuffer& buffer, const TraceHeader& header) {
-  std::string text = fmt::format(
-      "# ibcoll trace 4 rank {} ranks {} job {:016x} clock {} alpha_us {:.6g} beta_us_per_byte {:.6g} ", header.rank,
-      header.ranks, header.job, trace_clock(), header.link.alpha_us, header.link.beta_us_per_byte);
+  const std::vector<Written> calls = written_calls(buffer);
+  const TraceLists& lists = buffer.lists();
   TraceSites sites;
-  for (uint64_t i = 0; i < buffer.kept(); ++i) sites.number(buffer[i].site);
-  text += fmt::format("calls {} dropped {} sites {}\n", buffer.kept(), buffer.dropped(), sites.size());
+  for (const Written& one : calls) sites.number(buffer[one.index].site);
+  std::string text = header_text(header);
+  text += fmt::format("calls {} dropped {} sites {} teams {} counts {}\n", calls.size(), buffer.dropped(), sites.size(),
+                      lists.teams().size(), lists.counts().size());
   text += sites.lines();
-  uint64_t next_peer = 0;
-  for (uint64_t i = 0; i < buffer.kept(); ++i) {
-    const TracedCall& call = buffer[i];
-    text += trace_line(call, sites.number(call.site), peers_text(buffer, buffer.number(i), next_peer));
+  text += lists_text(lists);
+  for (const Written& one : calls) {
+    const TracedCall& call = buffer[one.index];
+    text += call_text(call, sites.number(call.site), peers_text(buffer, one.first, one.end));
     if (text.size() < kBytesPerWrite) continue;
     if (Status status = write_trace_text(fd, text); !status.ok()) return status;
   }
@@ -117,7 +108,7 @@ std::unique_ptr<TraceFile> TraceFile::open(const std::string& setting, size_t ca
   try {
     return std::unique_ptr<TraceFile>(new TraceFile(path, std::move(fd), calls, peers));
   } catch (const std::bad_alloc&) {
-    complain_of_trace(path, "no memory for IBCOLL_TRACE_CALLS calls of 96 bytes and IBCOLL_TRACE_PEERS peers of 32");
+    complain_of_trace(path, "no memory for IBCOLL_TRACE_CALLS calls of 120 bytes and IBCOLL_TRACE_PEERS peers of 32");
     return nullptr;
   }
 }

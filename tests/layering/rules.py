@@ -33,7 +33,7 @@ ONLY = {
     "runtime/under_mpi/core/": ["runtime/under_mpi/core/", "runtime/include/"],
     "runtime/under_mpi/": ["runtime/under_mpi/", "runtime/include/"],
     "tools/ibcoll_run/": ["tools/ibcoll_run/", "tools/options/", "tools/terminal.h", "bootstrap/", "runtime/include/", "runtime/base/"],
-    "tools/ibcoll_sim/": ["tools/ibcoll_sim/", "tools/options/", "tools/oracle/", "runtime/"],  # the runtime itself, in one process
+    "tools/ibcoll_sim/": ["tools/ibcoll_sim/", "tools/options/", "tools/oracle/", "tools/traces/", "runtime/"],  # the runtime itself, in one process
     "tools/": ["tools/", "runtime/include/", "runtime/base/"],
     "perf/peers/": ["perf/", "tools/oracle/distributions.h", "runtime/base/catalog.h"],
     "perf/apps/": ["perf/apps/", "tools/options/follow_links.h", "perf/call_times.h", "runtime/include/"],

@@ -328,6 +328,44 @@ class Page(TraceTest):
         self.refused("malformed: 'code \\x1b[2J'")
 
 
+class Version5(TraceTest):
+    """Lists of teams and sizes, and what a call means."""
+
+    HEADER = ("# ibcoll trace 5 rank 0 ranks 4 job a clock m node 0 cores 2 ranks_per_core 1 alpha_us 2 cpu_us 1 "
+              "beta_us_per_byte 0.001 copy_us_per_byte 0 flag_us 0.1 calls 1 dropped 0 sites 1 teams 2 counts 1\n")
+    LISTS = "code p - 0x10 -\nteam 1 0\nteam 2 0-2,3\ncounts 7\n"
+    CALL = "0 10 gatherv 7 linear 1 1 1 ok 0 - - 0 - - auto 0 0\n"
+
+    def write_one(self, text):
+        (self.folder / "t.0").write_text(text)
+        for rank in (1, 2, 3):
+            self.write(rank, [], ranks=4)
+            other = (self.folder / f"t.{rank}").read_text().replace("trace 4", "trace 5").replace("\n", (
+                " node 0 cores 2 ranks_per_core 1 cpu_us 0 copy_us_per_byte 0 flag_us 0 teams 0 counts 0\n"), 1)
+            (self.folder / f"t.{rank}").write_text(other)
+
+    def test_is_read(self):
+        self.write_one(self.HEADER + self.LISTS + self.CALL + "end\n")
+        row, = json.loads(self.answer(self.file, "--format", "json"))["rows"]
+        self.assertEqual((row["collective"], row["calls"], row["mean_bytes"]), ("gatherv", 1, 7))
+
+    def test_malformed(self):
+        whole = self.HEADER + self.LISTS + self.CALL + "end\n"
+        for good, bad, line, what in (
+                ("team 2 0-2,3", "team 2 0-4", 4, "team 2 of 2"), ("team 2 0-2,3", "team 1 0", 4, "team 2 of 2"),
+                ("team 2 0-2,3", "team 2 2-1", 4, "team 2 of 2"), ("team 2 0-2,3", "team 2 0-3,0", 4, "team 2 of 2"),
+                ("counts 7", "counts 7*5", 5, "list of sizes 1 of 1"), ("counts 7", "counts x", 5, "list of sizes 1 of 1"),
+                ("- - auto 0 0", "double - auto 0 0", 6, "record 1 of 1"), ("auto 0 0", "auto 1 0", 6, "record 1 of 1"),
+                ("auto 0 0", "auto 0 -1", 6, "record 1 of 1"), (" 0 - - auto", " 1 - - auto", 6, "record 1 of 1"),
+                (" 0 - - auto 0 0", "", 6, "record 1 of 1"), ("node 0", "node -1", 1, "not the first line")):
+            self.write_one(whole.replace(good, bad, 1))
+            self.refused(f"t.0: line {line}", what)
+
+    def test_newer(self):
+        self.write_one(self.HEADER.replace("trace 5", "trace 6") + "end\n")
+        self.refused("t.0: line 1", "version 6", "reads 4 to 5")
+
+
 class BadInput(TraceTest):
     def test_missing_and_empty(self):
         self.refused("t.0", "No such file")

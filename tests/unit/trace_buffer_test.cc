@@ -50,6 +50,20 @@ TEST(TraceBuffer, PeersBelongToTheirCallsAndThoseOfTheLastAreKept) {
   EXPECT_EQ(buffer.peers_kept(), 5U);
 }
 
+TEST(TraceBuffer, AWaitIsNotedInItsCallWhileThatIsKept) {
+  TraceBuffer buffer(3);
+  for (int64_t arrival = 1; arrival <= 5; ++arrival) {
+    TracedCall call;
+    call.arrival_ns = arrival;
+    buffer.add(call);
+  }
+  buffer.note_wait(buffer.last() - 1, 10);
+  buffer.note_wait(buffer.last() - 3, 10);  // it is gone
+  EXPECT_EQ(buffer[0].wait_ns, TracedCall::kNever);
+  EXPECT_EQ(buffer[1].wait_ns, 10 - 4);
+  EXPECT_EQ(buffer[2].wait_ns, TracedCall::kNever);
+}
+
 TEST(TraceBuffer, KeepsPeersWhereThereIsRoom) {
   EXPECT_FALSE(TraceBuffer(2).keeps_peers());
   EXPECT_TRUE(TraceBuffer(2, 1).keeps_peers());
@@ -68,8 +82,18 @@ TEST(TraceBuffer, BytesAreThoseOfABlock) {
   args.collective = IBCOLL_ALLTOALLV;
   args.recv = {memory.data(), 1, counts.data(), counts.data()};
   EXPECT_EQ(traced_bytes(args, 4), 6U);
+  EXPECT_EQ(traced_counts(args), counts.data());
   args.collective = IBCOLL_GATHERV;  // only the root knows the others' blocks
   EXPECT_EQ(traced_bytes(args, 4), 12U);
+  args.recv = {};
+  EXPECT_EQ(traced_counts(args), nullptr);
+  const std::array<uint64_t, 4> sent = {1, 2, 3, 4};
+  args.collective = IBCOLL_ALLTOALLV;
+  args.send = {memory.data(), 1, sent.data(), sent.data()};
+  args.recv = {memory.data(), 1, counts.data(), counts.data()};
+  EXPECT_EQ(traced_counts(args), sent.data());
+  args.in_place = true;  // what is sent has the sizes of what is received
+  EXPECT_EQ(traced_counts(args), counts.data());
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 #include "tools/ibcoll_trace/analysis.h"
 #include "tools/ibcoll_trace/page_calls.h"
-#include "tools/ibcoll_trace/trace.h"
 #include "tools/options/output_file.h"
+#include "tools/traces/trace.h"
 
 namespace ibcoll::tracing {
 

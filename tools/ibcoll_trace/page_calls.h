@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/ibcoll_trace/trace.h"
 #include "tools/options/output_file.h"
+#include "tools/traces/trace.h"
 
 namespace ibcoll::tracing {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/ibcoll_trace/trace.h"
+#include "tools/traces/trace.h"
 
 namespace ibcoll::tracing {
 

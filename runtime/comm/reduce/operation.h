@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "runtime/base/status.h"
 #include "runtime/include/ibcoll.h"
 
 namespace ibcoll {
@@ -44,6 +45,6 @@ struct ibcoll_op {
 namespace ibcoll {
 
 // The name of the predefined operation of a row.
-const char* operation_name(OpIndex index) noexcept;
+IBCOLL_MODULE_API const char* operation_name(OpIndex index) noexcept;
 
 }  // namespace ibcoll

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "runtime/base/status.h"
 #include "runtime/include/ibcoll.h"
 
 namespace ibcoll {
@@ -13,7 +14,7 @@ inline constexpr int kTypeCount = IBCOLL_OPAQUE + 1;
 constexpr bool is_type(ibcoll_type_t type) noexcept { return type >= 0 && type < kTypeCount; }
 // The bytes of one element; 0 for IBCOLL_OPAQUE, whose size the caller gives, and for a value outside the enumeration.
 uint64_t type_bytes(ibcoll_type_t type) noexcept;
-const char* type_name(ibcoll_type_t type) noexcept;  // "?" outside the enumeration
+IBCOLL_MODULE_API const char* type_name(ibcoll_type_t type) noexcept;  // "?" outside the enumeration
 
 // How elements lie in memory.
 template <typename Real>

@@ -35,7 +35,7 @@ FAULTS = [
     Fault("setting_has_another_name", "runtime/base/settings.cc",
           '{"IBCOLL_TRACE_PEERS", Kind', '{"IBCOLL_TRACE_SERVED", Kind', DOCS, "test_docs.Documents"),
     Fault("setting_has_to_agree", "runtime/base/settings.cc",
-          "in 96 bytes of memory each\", kMayDiffer},", "in 96 bytes of memory each\"},", DOCS, "test_docs.Documents"),
+          "in 120 bytes of memory each\", kMayDiffer},", "in 120 bytes of memory each\"},", DOCS, "test_docs.Documents"),
     Fault("setting_has_another_default", "runtime/base/settings.cc",
           'Kind::kInteger, "6", "0..6"', 'Kind::kInteger, "5", "0..6"', DOCS, "test_docs.Documents"),
     Fault("setting_has_one_more_value", "runtime/base/settings.cc",

@@ -8,7 +8,7 @@
 #include <limits>
 #include <map>
 
-#include "tools/ibcoll_trace/trace.h"
+#include "tools/traces/trace.h"
 
 namespace ibcoll::tracing {
 namespace {

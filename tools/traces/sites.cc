@@ -2,9 +2,9 @@
 // How a call site is shown.
 #include <fmt/format.h>
 
-#include "tools/ibcoll_trace/printable.h"
-#include "tools/ibcoll_trace/source_lines.h"
-#include "tools/ibcoll_trace/trace.h"
+#include "tools/traces/printable.h"
+#include "tools/traces/source_lines.h"
+#include "tools/traces/trace.h"
 
 namespace ibcoll::tracing {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/ibcoll_trace/printable.h"
+#include "tools/traces/printable.h"
 
 #include <fmt/format.h>
 

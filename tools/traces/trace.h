@@ -3,7 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "runtime/base/status.h"
@@ -41,12 +45,14 @@ struct Site {
   std::string text;
 };
 
+// A call on one rank. Views are of the texts of its trace, or of the catalog.
 struct Record {
+  static constexpr size_t kNoCounts = SIZE_MAX;
   int64_t arrival_ns = 0;
   int64_t exit_ns = 0;
-  std::string collective;
+  std::string_view collective;
   uint64_t bytes = 0;
-  std::string algorithm;
+  std::string_view algorithm;
   uint64_t team = 0;
   uint32_t op = 0;
   int team_ranks = 1;
@@ -54,10 +60,17 @@ struct Record {
   size_t site = 0;  // in the list of its trace
   std::vector<Served> served;
   InNode in_node;
+  // From version 5 on.
+  int root = -1;                     // -1: none
+  std::string_view type, operation;  // "double", "opaque:24"; "sum", "user", "user_in_order"; "": it reduces nothing
+  std::string_view scheme;
+  size_t counts = kNoCounts;         // in the list of its trace
+  int64_t wait_ns = Served::kNever;  // when the program began to wait for it, after its arrival
 };
 
 struct RankTrace {
   std::string path;
+  int version = 0;
   int rank = 0;
   int ranks = 1;
   std::string job;
@@ -67,7 +80,16 @@ struct RankTrace {
   uint64_t dropped = 0;
   std::vector<Site> sites;
   std::vector<Record> records;
+  // From version 5 on; records in the order of their arrival.
+  int node = 0;
+  int cores = 1;  // that the rank may use
+  double ranks_per_core = 1;
+  double cpu_us = 0, copy_us_per_byte = 0, flag_us = 0;
+  std::map<uint64_t, std::vector<int>> teams;  // job ranks
+  std::vector<std::vector<uint64_t>> counts;
+  std::set<std::string, std::less<>> texts;  // of records
 };
+static_assert(std::is_nothrow_move_constructible_v<RankTrace>);  // a copy would have its own texts
 
 // The actions of one rank in a call.
 struct Part {
@@ -111,8 +133,16 @@ struct TracedJob {
   std::vector<Call> calls;  // by first arrival
 };
 
-// FILE, which stands for FILE.0, FILE.1, ..., or a folder with trace.0, trace.1, ...: one for each rank of the job.
-Result<std::vector<RankTrace>> read_traces(const std::string& path);
+struct ReadOptions {
+  bool messages = true;  // read what each peer was sent when, and what was waited for in the node
+  // Where set: take what can be read, and add a line here for what cannot. A rank whose header cannot be read has a
+  // trace of version 0 without records.
+  std::vector<std::string>* left_out = nullptr;
+};
+
+// FILE, which stands for FILE.0, FILE.1, ..., or a folder with trace.0, trace.1, ...: one for each rank of the job, by
+// rank.
+Result<std::vector<RankTrace>> read_traces(const std::string& path, const ReadOptions& options = {});
 // Looks up the call sites in the debug information of the programs. Returns a line for each program without any.
 std::vector<std::string> find_sources(std::vector<RankTrace>& traces);
 // Converts all times to the clock of rank 0.

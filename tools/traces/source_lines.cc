@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/ibcoll_trace/source_lines.h"
+#include "tools/traces/source_lines.h"
 
 #include <cxxabi.h>
 #include <dwarf.h>
@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "tools/ibcoll_trace/printable.h"
+#include "tools/traces/printable.h"
 
 namespace ibcoll::tracing {
 namespace {
