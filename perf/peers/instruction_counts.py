@@ -14,36 +14,72 @@ import launch
 GROUP = 10  # calls that ibcoll_count_instructions counts together
 BOUNDS = pathlib.Path(__file__).resolve().parents[1] / "measures/instruction_bounds.json"
 TIMEOUT = 120
+# Posting a request is part of a call over verbs, between two nodes that a device in memory joins.
+PLACES = {"in a node": "2 ranks", "over verbs": "2 nodes, a device in memory",
+          "through openmpi": "2 ranks, an MPI program through the component of Open MPI",
+          "through mpich": "2 ranks, an MPI program of MPICH"}
+MPI_COUNT = launch.Program("perf/peers/mpi_count_instructions.cc", [])
 
 
-def available(programs):
-    return shutil.which("valgrind") is not None and (programs / "ibcoll_count_instructions").exists()
+def unavailable(programs, where):
+    """What is missing for a count; empty: nothing."""
+    lib = programs.parent / "lib"
+    if shutil.which("valgrind") is None or not (programs / "ibcoll_count_instructions").exists():
+        return "valgrind, with its headers when ibcoll is built"
+    needed = {"over verbs": ("libibcoll_rdma_in_memory.so", "libibverbs"),
+              "through openmpi": ("ibcoll/openmpi/mca_coll_ibcoll.so", "the headers of Open MPI"),
+              "through mpich": ("libibcoll_pmpi_mpich.so", "the headers of MPICH")}
+    file, headers = needed.get(where, ("", ""))
+    return "" if (lib / file).exists() else f"{headers} when ibcoll is built"
 
 
-def _counted(programs, rank, *options, collectives=(), launch_options=()):
-    """The texts that callgrind wrote for groups of calls of this rank of two: (collective, text)."""
-    program = str(programs / "ibcoll_count_instructions")
+def _counted(words_with, *options):
+    """The texts that callgrind wrote for groups of calls: (collective, text). `words_with`: what starts the job, given the
+    words that have a program counted."""
     with tempfile.TemporaryDirectory(prefix="ibcoll_instructions.") as folder:
-        counted = ["valgrind", "--quiet", "--tool=callgrind", "--collect-atstart=no", f"--callgrind-out-file={folder}/out",
-                   *options, program]
-        commands = [[program, str(rank), *collectives], [program, str(rank), *collectives]]
-        commands[rank] = [*counted, str(rank), *collectives]
-        words = [programs / "ibcoll_run", *launch_options, "-n", "1", *commands[0], ":", "-n", "1", *commands[1]]
-        launch.text_of([str(word) for word in words], TIMEOUT, "counting instructions: ", env=beds.Bed().environment())
-        for file in pathlib.Path(folder).glob("out.*"):
+        counted = ["valgrind", "--quiet", "--tool=callgrind", "--collect-atstart=no", f"--callgrind-out-file={folder}/%p",
+                   *options]
+        launch.text_of(words_with(counted), TIMEOUT, "counting instructions: ", env=beds.Bed().environment())
+        for file in pathlib.Path(folder).iterdir():
             text = file.read_text(encoding="ascii", errors="replace")
             if name := re.search(r"Client Request: (\w+)", text):
                 yield name[1], text
 
 
-def counts_of(programs, rank, over_verbs=False):
-    """{collective: instructions of a call of this rank of two}, medians over groups of calls; rank 0 is the root.
-    `over_verbs`: a rank on each of two nodes, joined by a device in memory, where posting a request is part of it."""
+def _of_ibcoll(programs, rank, collectives=(), launch_options=()):
+    """For _counted: only this rank of two runs under callgrind."""
+    command = [programs / "ibcoll_count_instructions", rank, *collectives]
+
+    def words_with(counted):
+        one, other = ([*counted * (number == rank), *command] for number in (0, 1))
+        return [programs / "ibcoll_run", *launch_options, "-n", 1, *one, ":", "-n", 1, *other]
+    return words_with
+
+
+def _of_mpi(programs, rank, route):
+    """For _counted: two ranks of a program of an MPI, through a route to ibcoll."""
+    build = programs.parent
+    program = launch.build_peer(launch.ROUTES[route], build / "peers", MPI_COUNT)
+    return lambda counted: beds.Bed(through=route, build=build).command("through", 2, [*counted, program, rank])
+
+
+def _medians(texts):
     counts = {}
-    where = {"collectives": bounds(True), "launch_options": ["--rdma-in-memory", "--nodes", "2"]} if over_verbs else {}
-    for name, text in _counted(programs, rank, **where):
+    for name, text in texts:
         counts.setdefault(name, []).append(int(re.search(r"^totals: (\d+)", text, re.M)[1]) / GROUP)
     return {name: statistics.median(groups) for name, groups in counts.items()}
+
+
+def counts_of(programs, rank, where):
+    """{collective: instructions of a call of this rank of two}, medians over groups of calls; rank 0 is the root. `where`:
+    one of PLACES."""
+    if where == "over verbs":
+        words = _of_ibcoll(programs, rank, bounds(where), ["--rdma-in-memory", "--nodes", "2"])
+    elif where == "in a node":
+        words = _of_ibcoll(programs, rank)
+    else:
+        words = _of_mpi(programs, rank, where.split()[-1])
+    return _medians(_counted(words))
 
 
 def _passed(text):
@@ -59,14 +95,12 @@ def walk_of(programs, collective):
     """{(file, function)} of runtime/ that a call of one rank of two passes through. A group of calls in which something was due
     that is not due in each call has more; the smallest counts. Where functions were inlined there are fewer."""
     groups = []
-    for name, text in _counted(programs, 1, "--compress-strings=no"):
+    for name, text in _counted(_of_ibcoll(programs, 1), "--compress-strings=no"):
         if name == collective:
             groups.append(set(_passed(text)))
     return min(groups, key=len)
 
 
-def bounds(over_verbs=False):
+def bounds(where):
     """{collective: (of the root, of the other rank)}"""
-    all_bounds = json.loads(BOUNDS.read_text(encoding="utf-8"))
-    verbs = all_bounds.pop("over verbs")
-    return verbs if over_verbs else all_bounds
+    return json.loads(BOUNDS.read_text(encoding="utf-8"))[where]

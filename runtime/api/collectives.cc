@@ -181,6 +181,8 @@ static ibcoll_collective_args_t reduction_of(ibcoll_collective_t collective, con
 
 ibcoll_status_t ibcoll_collective_run(ibcoll_team_t team, const ibcoll_collective_args_t* args) {
   const void* const returns_to = __builtin_return_address(0);
+  if (args && args->struct_size == sizeof *args) [[likely]]
+    return run_once(team, *args, returns_to);
   return guarded([&] {
     if (!team || !args) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_collective_run: team or args is NULL");
     const auto known = taken_args(*args);

@@ -15,13 +15,11 @@ import instruction_counts  # pylint: disable=wrong-import-position
 
 
 class Instructions(unittest.TestCase):
-    def check(self, rank, over_verbs=False):
-        if not instruction_counts.available(BIN):
-            self.skipTest("needs valgrind, with its headers when ibcoll is built")
-        if over_verbs and not (BIN.parent / "lib/libibcoll_rdma_in_memory.so").exists():
-            self.skipTest("needs libibverbs when ibcoll is built")
-        bounds = instruction_counts.bounds(over_verbs)
-        counts = instruction_counts.counts_of(BIN, rank, over_verbs)
+    def check(self, rank, where):
+        if missing := instruction_counts.unavailable(BIN, where):
+            self.skipTest(f"needs {missing}")
+        bounds = instruction_counts.bounds(where)
+        counts = instruction_counts.counts_of(BIN, rank, where)
         self.assertEqual(set(counts), set(bounds))
         for collective, count in counts.items():
             with self.subTest(collective=collective):
@@ -29,14 +27,17 @@ class Instructions(unittest.TestCase):
                 self.assertLessEqual(count, bounds[collective][rank])
 
     def test_of_the_root(self):
-        self.check(0)
+        self.check(0, "in a node")
 
     def test_of_the_other_rank(self):
-        self.check(1)
+        self.check(1, "in a node")
 
     def test_over_verbs(self):
         for rank in (0, 1):
-            self.check(rank, over_verbs=True)
+            self.check(rank, "over verbs")
+
+    def test_through_the_component_of_open_mpi(self):
+        self.check(1, "through openmpi")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ static const struct {
     {"data_overlap", data_overlap},
     {"data_freed", data_freed},
     {"data_errors", data_errors},
+    {"data_repeated", data_repeated},
     {"counts", counts},
     {"counts_refused", counts_refused},
     {"wait_isend", wait_isend},

@@ -8,7 +8,7 @@
 typedef int Scenario(int rank, int size);
 
 Scenario comm_kinds, comm_many, comm_alive, comm_leaked, comm_idup;
-Scenario data_bottom, data_aliases, data_overlap, data_freed, data_errors;
+Scenario data_bottom, data_aliases, data_overlap, data_freed, data_errors, data_repeated;
 Scenario counts, counts_refused;
 Scenario wait_isend, wait_nonblocking, wait_late, wait_threads, wait_finalize;
 Scenario persistent_order, persistent_mixed, persistent_freed, persistent_many, persistent_wide, persistent_failed;

@@ -140,3 +140,49 @@ int data_errors(int rank, int size) {
   MPI_Comm_free(&comm);
   return wrong;
 }
+
+/* Calls that differ from an earlier one of their communicator in one argument, and repeat it otherwise. */
+int data_repeated(int rank, int size) {
+  int wrong = 0;
+  const MPI_Comm world = MPI_COMM_WORLD;
+  const int others = size * (size - 1) / 2; /* the sum of all ranks */
+  int* all = malloc(sizeof(int) * (size_t)size);
+  for (int round = 0; round < 40; ++round) {
+    int mine[2] = {rank + round, 10 * rank + round}, sums[2] = {-1, -1};
+    MPI_Allreduce(&mine[round % 2], &sums[round % 2], 1, MPI_INT, MPI_SUM, world);
+    EXPECT(sums[round % 2] == (round % 2 ? 10 : 1) * others + size * round && sums[1 - round % 2] == -1);
+    MPI_Allreduce(mine, sums, 1, MPI_INT, MPI_MAX, world);
+    EXPECT(sums[0] == size - 1 + round);
+    MPI_Allreduce(mine, sums, 2, MPI_INT, MPI_SUM, world);
+    EXPECT(sums[0] == others + size * round && sums[1] == 10 * others + size * round);
+    sums[0] = rank + 2 * round;
+    MPI_Allreduce(MPI_IN_PLACE, sums, 1, MPI_INT, MPI_SUM, world);
+    EXPECT(sums[0] == others + 2 * size * round);
+    float part = (float)rank + 0.5f, total = -1;
+    MPI_Allreduce(&part, &total, 1, MPI_FLOAT, MPI_SUM, world);
+    EXPECT(total == (float)others + 0.5f * (float)size);
+
+    const int root = round % size;
+    int sent = rank == root ? 7 + round : -1;
+    MPI_Bcast(&sent, 1, MPI_INT, root, world);
+    EXPECT(sent == 7 + round);
+    memset(all, 0xff, sizeof(int) * (size_t)size);
+    MPI_Gather(&mine[round % 2], 1, MPI_INT, rank == root ? all : NULL, 1, MPI_INT, root, world);
+    for (int i = 0; i < size; ++i) EXPECT(rank != root || all[i] == (round % 2 ? 10 : 1) * i + round);
+    for (int i = 0; i < size; ++i) all[i] = 100 * i + round;
+    MPI_Scatter(rank == root ? all : NULL, 1, MPI_INT, rank == root && round % 3 == 0 ? MPI_IN_PLACE : &sent, 1,
+                MPI_INT, root, world);
+    EXPECT(sent == (rank == root && round % 3 == 0 ? 7 + round : 100 * rank + round));
+
+    /* In Open MPI the second type often gets the handle of the first one. */
+    MPI_Datatype type;
+    MPI_Type_vector(1 + round % 2, 1, 2, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    int strided[3] = {rank == 0 ? round : -1, -1, rank == 0 ? round + 1 : -1};
+    MPI_Bcast(strided, 1, type, 0, world);
+    EXPECT(strided[0] == round && strided[1] == -1 && strided[2] == (round % 2 || rank == 0 ? round + 1 : -1));
+    MPI_Type_free(&type);
+  }
+  free(all);
+  return wrong;
+}

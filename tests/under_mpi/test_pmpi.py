@@ -142,6 +142,9 @@ class Cases:
     def test_absolute_addresses(self):
         self.assert_ran(self.scenario("data_bottom"), "allgather", "bcast")
 
+    def test_calls_that_repeat_others_but_for_one_argument(self):
+        self.assert_ran(self.scenario("data_repeated", ranks=3), "allreduce", "bcast", "gather", "scatter")
+
     def test_equal_send_and_receive_buffers(self):
         self.scenario("data_aliases")
 

@@ -15,19 +15,20 @@ namespace ibcoll::under_mpi {
 
 namespace {
 
-ibcoll_status_t execute_counted(ibcoll_team_t team, const Call& call, const Prepared& prepared) {
+ibcoll_status_t execute_counted(ibcoll_team_t team, const Call& call, const Prepared& prepared,
+                                AlgorithmCount** algorithm) {
   ibcoll_request_t request = nullptr;
   ibcoll_status_t status = ibcoll_collective_start(team, &prepared.args, &request);
   if (status != IBCOLL_OK) return status;
-  count_algorithm(call.collective, ibcoll_request_algorithm(request));
+  *algorithm = count_algorithm(call.collective, ibcoll_request_algorithm(request));
   status = ibcoll_wait(request);  // frees the request where it returns OK
   if (status != IBCOLL_OK && status != IBCOLL_ERR_BUFFERS_HELD) ibcoll_request_free(request);
   return status;
 }
 
-ibcoll_status_t execute(ibcoll_team_t team, const Call& call, Prepared& prepared) {
-  const ibcoll_status_t status =
-      settings().verbose > 0 ? execute_counted(team, call, prepared) : ibcoll_collective_run(team, &prepared.args);
+ibcoll_status_t execute(ibcoll_team_t team, const Call& call, Prepared& prepared, AlgorithmCount** algorithm) {
+  const ibcoll_status_t status = settings().verbose > 0 ? execute_counted(team, call, prepared, algorithm)
+                                                        : ibcoll_collective_run(team, &prepared.args);
   if (status == IBCOLL_ERR_BUFFERS_HELD) prepared.abandon();
   return status;
 }
@@ -76,7 +77,11 @@ int fail(Communicator& comm, Collective collective, ibcoll_status_t status) noex
   return route().raise(comm, code);
 }
 
-int run(Communicator& comm, const Call& call) noexcept {
+int run_failed(Communicator& comm, const Call& call, uint64_t number, ibcoll_status_t status) noexcept {
+  return status == IBCOLL_ERR_MISMATCH ? run_after_mismatch(comm, call, number) : fail(comm, call.collective, status);
+}
+
+int run_anew(Communicator& comm, const Call& call) noexcept {
   Reason reason = comm.decide(true);
   if (reason == Reason::kNone && !listed(call.collective)) reason = Reason::kNotListed;
   if (reason != Reason::kNone) {
@@ -92,11 +97,13 @@ int run(Communicator& comm, const Call& call) noexcept {
       return kFallsThrough;
     }
     const uint64_t number = comm.count_call();
-    const ibcoll_status_t status = comm.failed() ? IBCOLL_ERR_MISMATCH : execute(comm.team(), call, prepared);
-    if (status == IBCOLL_ERR_MISMATCH) return run_after_mismatch(comm, call, number);
-    if (status != IBCOLL_OK) return fail(comm, call.collective, status);
+    AlgorithmCount* algorithm = nullptr;
+    const ibcoll_status_t status =
+        comm.failed() ? IBCOLL_ERR_MISMATCH : execute(comm.team(), call, prepared, &algorithm);
+    if (status != IBCOLL_OK) return run_failed(comm, call, number, status);
     prepared.unpack_all();
     count_ran(call.collective, prepared.bytes);
+    if (!comm.failed()) comm.repeated().keep(call, prepared, algorithm);
     return prepared.truncated() ? route().raise(comm, truncated(comm, call, prepared)) : MPI_SUCCESS;
   } catch (const std::bad_alloc&) {
     return route().raise(comm, MPI_ERR_NO_MEM);

@@ -6,6 +6,7 @@
 
 #include "runtime/under_mpi/core/call.h"
 #include "runtime/under_mpi/core/communicator.h"
+#include "runtime/under_mpi/core/counters.h"
 
 namespace ibcoll::under_mpi {
 
@@ -13,8 +14,22 @@ namespace ibcoll::under_mpi {
 // codes are not negative).
 inline constexpr int kFallsThrough = -1;
 
+// A blocking call that does not repeat an earlier one.
+int run_anew(Communicator& comm, const Call& call) noexcept;
+// What is left of a blocking call whose number on the communicator is `number`, after ibcoll returned an error.
+int run_failed(Communicator& comm, const Call& call, uint64_t number, ibcoll_status_t status) noexcept;
+
 // A blocking call: an error code of MPI, already raised by the route, or kFallsThrough.
-int run(Communicator& comm, const Call& call) noexcept;
+inline int run(Communicator& comm, const Call& call) noexcept {
+  const RepeatedCalls::Repeated* const repeated = comm.repeated().find(call);
+  if (repeated == nullptr) return run_anew(comm, call);
+  const uint64_t number = comm.count_call();
+  const ibcoll_status_t status = ibcoll_collective_run(comm.team(), &repeated->args);
+  if (status != IBCOLL_OK) return run_failed(comm, call, number, status);
+  count_ran(call.collective, repeated->bytes);
+  if (repeated->algorithm != nullptr) count_again(*repeated->algorithm);
+  return MPI_SUCCESS;
+}
 
 // This rank alone makes no call of ibcoll, as its arguments are refused: the others' calls end.
 void refuse(Communicator& comm, Collective collective) noexcept;

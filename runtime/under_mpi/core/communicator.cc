@@ -21,6 +21,7 @@ Communicator::~Communicator() {
 }
 
 void Communicator::leave(Reason reason) noexcept {
+  repeated_.forget_all();
   reason_ = reason;
   state_.store(kDecided, std::memory_order_release);
   free_team(team_);
@@ -40,6 +41,7 @@ bool Communicator::look() noexcept {
 }
 
 Reason Communicator::decided(Reason reason) noexcept {
+  if (reason != Reason::kNone) repeated_.forget_all();
   reason_ = reason;
   state_.store(kDecided, std::memory_order_release);
   return reason;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/under_mpi/core/collective.h"
+#include "runtime/under_mpi/core/repeated_calls.h"
 
 namespace ibcoll::under_mpi {
 
@@ -36,11 +37,16 @@ class Communicator {
     return state_.load(std::memory_order_acquire) == kDecided ? reason_ : decide_now(blocking);
   }
   ibcoll_team_t team() const noexcept { return team_; }
+  // Blocking calls that ran on the team. None is kept where ibcoll runs none any more.
+  RepeatedCalls& repeated() noexcept { return repeated_; }
   // The number of the next call that ibcoll runs, or that the MPI refuses on this rank alone: as on the other ranks.
   uint64_t count_call() noexcept { return ++number_; }
   // A call has ended as the ranks' calls do not match, so no other one can run on the team.
   bool failed() const noexcept { return failed_; }
-  void fail() noexcept { failed_ = true; }
+  void fail() noexcept {
+    failed_ = true;
+    repeated_.forget_all();
+  }
   // In a blocking call, once it has failed: waits until all ranks are in the call with the greatest number of theirs,
   // and leaves that one and what follows to the MPI. kMismatch: this call is it, and no rank has lost what it passed in
   // (`intact`). kNone: it is an error here.
@@ -75,6 +81,7 @@ class Communicator {
   uint64_t calls_ = 0;
   uint64_t next_vote_ = 0;
   ibcoll_team_t team_ = nullptr;
+  RepeatedCalls repeated_;
   uint64_t number_ = 0;
   bool failed_ = false;
 };

@@ -10,6 +10,10 @@
 
 namespace ibcoll::under_mpi {
 
+struct AlgorithmCount {
+  uint64_t calls = 0;
+};
+
 namespace {
 
 struct Counters {
@@ -20,7 +24,7 @@ struct Counters {
 
 std::array<Counters, kCollectives> all;
 std::mutex algorithms_lock;
-auto& algorithms = *new std::array<std::map<std::string, uint64_t, std::less<>>, kCollectives>;
+auto& algorithms = *new std::array<std::map<std::string, AlgorithmCount, std::less<>>, kCollectives>;
 
 // Nobody decides by these: threads that count at the same time may lose a count, but an increment costs no locked
 // instruction.
@@ -42,8 +46,8 @@ std::string reasons(const Counters& counters) {
 std::string algorithms_of(Collective collective) {
   const std::lock_guard guard(algorithms_lock);
   std::string text;
-  for (const auto& [name, times] : algorithms[static_cast<size_t>(collective)]) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, times);
+  for (const auto& [name, count] : algorithms[static_cast<size_t>(collective)]) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, count.calls);
   }
   return text;
 }
@@ -55,15 +59,18 @@ void count_ran(Collective collective, uint64_t bytes) noexcept {
   add(of(collective).bytes, bytes);
 }
 
-void count_algorithm(Collective collective, const char* algorithm) noexcept {
+AlgorithmCount* count_algorithm(Collective collective, const char* algorithm) noexcept {
   const std::lock_guard guard(algorithms_lock);
   auto& names = algorithms[static_cast<size_t>(collective)];
-  const auto found = names.find(std::string_view(algorithm));
-  if (found != names.end()) {
-    ++found->second;
-  } else {
-    names.emplace(algorithm, 1);
-  }
+  auto found = names.find(std::string_view(algorithm));
+  if (found == names.end()) found = names.emplace(algorithm, AlgorithmCount{}).first;
+  ++found->second.calls;
+  return &found->second;
+}
+
+void count_again(AlgorithmCount& algorithm) noexcept {
+  const std::lock_guard guard(algorithms_lock);
+  ++algorithm.calls;
 }
 
 void count_fell(Collective collective, Reason reason) noexcept {

@@ -11,7 +11,10 @@ namespace ibcoll::under_mpi {
 
 // core counts by itself; a route counts what never reaches core.
 void count_ran(Collective collective, uint64_t bytes) noexcept;
-void count_algorithm(Collective collective, const char* algorithm) noexcept;
+// The calls that an algorithm ran. What it returns lives as long as the process.
+struct AlgorithmCount;
+AlgorithmCount* count_algorithm(Collective collective, const char* algorithm) noexcept;
+void count_again(AlgorithmCount& algorithm) noexcept;
 void count_fell(Collective collective, Reason reason) noexcept;
 
 struct Counts {

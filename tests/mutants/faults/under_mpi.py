@@ -12,7 +12,20 @@ def both(*cases):
 
 RESULTS = both("test_results_are_those_of_the_mpi")
 COUNTS = both("test_counts_that_do_not_match")
+REPEATED = both("test_calls_that_repeat_others_but_for_one_argument")
 FAULTS = [
+    Fault("mpi_repeated_calls_keep_freed_types", CORE + "repeated_calls.cc",
+          "type != nullptr && type->predefined && type->true_lb == 0", "type != nullptr",
+          PMPI, REPEATED),
+    Fault("mpi_repeated_calls_keep_buffers", CORE + "repeated_calls.h",
+          "    if (slot.sends) slot.repeated.args.send = call.send.buffer;\n", "",
+          PMPI, REPEATED),
+    Fault("mpi_repeated_calls_of_another_place_are_equal", CORE + "repeated_calls.h",
+          "          recv_in_place(call.recv.buffer == MPI_IN_PLACE),", "          recv_in_place(false),",
+          PMPI, REPEATED),
+    Fault("mpi_repeated_calls_of_another_type_are_equal", CORE + "repeated_calls.h",
+          "          recv_type(call.recv.type),", "          recv_type(MPI_INT),",
+          PMPI, REPEATED),
     Fault("mpi_own_block_of_two_sizes_is_left_to_the_mpi", CORE + "builder_own.cc",
           "  if (route().refuses_aliases && aliased()) return Reason::kBadArguments;\n  const Side &send = call_.send, &recv = call_.recv;\n  switch",
           "  if (rank_ >= 0) return Reason::kBadArguments;\n  const Side &send = call_.send, &recv = call_.recv;\n  switch",
