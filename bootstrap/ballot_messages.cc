@@ -38,18 +38,10 @@ bool take(std::string_view& body, T& fields) {
   return true;
 }
 
-std::string pack_ranks(const std::vector<bool>& ranks) {
-  std::string bits((ranks.size() + 7) / 8, '\0');
-  for (size_t i = 0; i < ranks.size(); ++i)
-    if (ranks[i]) bits[i / 8] = static_cast<char>(bits[i / 8] | 1 << i % 8);
-  return bits;
-}
-
-bool take_ranks(std::string_view& body, int size, std::vector<bool>& ranks) {
+bool take_ranks(std::string_view& body, int size, std::string& packed) {
   const size_t bytes = (static_cast<size_t>(size) + 7) / 8;
   if (body.size() < bytes) return false;
-  ranks.resize(static_cast<size_t>(size));
-  for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = (static_cast<unsigned char>(body[i / 8]) >> i % 8 & 1) != 0;
+  packed = body.substr(0, bytes);
   body.remove_prefix(bytes);
   return true;
 }
@@ -58,6 +50,19 @@ WireKey wire(const Arbiter::Key& key) { return {key.epoch, key.round}; }
 Arbiter::Key key_of(const WireKey& key) { return {key.epoch, static_cast<uint32_t>(key.round)}; }
 
 }  // namespace
+
+std::string pack_ranks(const std::vector<bool>& ranks) {
+  std::string bits((ranks.size() + 7) / 8, '\0');
+  for (size_t i = 0; i < ranks.size(); ++i)
+    if (ranks[i]) bits[i / 8] = static_cast<char>(bits[i / 8] | 1 << i % 8);
+  return bits;
+}
+
+std::vector<bool> unpack_ranks(std::string_view packed, int size) {
+  std::vector<bool> ranks(static_cast<size_t>(size));
+  for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = (static_cast<unsigned char>(packed[i / 8]) >> i % 8 & 1) != 0;
+  return ranks;
+}
 
 std::string pack_vote(const Arbiter::Vote& vote, int size) {
   std::vector<bool> members(static_cast<size_t>(size));
@@ -104,7 +109,9 @@ std::optional<Arbiter::Verdict> unpack_verdict(std::string_view body, int size) 
     verdict.status = Status(static_cast<ibcoll_status_t>(fields.status), std::string(body));
     return verdict;
   }
-  if (!take_ranks(body, size, verdict.dead)) return std::nullopt;
+  std::string dead;
+  if (!take_ranks(body, size, dead)) return std::nullopt;
+  verdict.dead = unpack_ranks(dead, size);
   verdict.offers = body;
   return verdict;
 }

@@ -11,13 +11,17 @@
 
 namespace ibcoll::rendezvous {
 
+// A bit for each rank.
+std::string pack_ranks(const std::vector<bool>& ranks);
+std::vector<bool> unpack_ranks(std::string_view packed, int size);
+
 // `size`: ranks of the job. Unpacking: none where the bytes are not such a body.
 std::string pack_vote(const Arbiter::Vote& vote, int size);
 struct UnpackedVote {
   Arbiter::Key key;
   Arbiter::Call call = Arbiter::Call::kAgree;
   uint64_t flags = 0;
-  std::vector<bool> members;
+  std::string members;  // packed: of a thousand votes all have the same
   std::string offer;
 };
 std::optional<UnpackedVote> unpack_vote(std::string_view body, int size);

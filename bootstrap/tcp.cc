@@ -34,7 +34,8 @@ constexpr int kMostDrops = 14;  // within 6 to 12 s where each comes at once
 // TCP itself repeats a request after 1, 3 and 7 s, which is too late if a flood fills the launcher's queue.
 constexpr auto kFirstConnectTimeout = 250ms;
 constexpr auto kLongestConnectTimeout = 2000ms;
-constexpr auto kAnswerTimeout = 5s;  // for its list of missing ranks
+constexpr uint64_t kMaxNews = rendezvous::kMaxGathered;  // bytes: a verdict has the offers of all ranks
+constexpr auto kAnswerTimeout = 5s;                      // for its list of missing ranks
 
 Clock::time_point after(double seconds) {
   constexpr double kForever = 1e9;  // 31 years; keeps the sum inside the clock's range
@@ -238,7 +239,7 @@ Status TcpBootstrap::receive_answer(FrameHeader& header, Clock::time_point deadl
   for (;;) {
     if (Status status = receive(writable_bytes_of(header), deadline); !status.ok()) return status;
     if (!is_news(header.kind)) return {};
-    const Result<std::string> body = receive_text(header.length, deadline);
+    const Result<std::string> body = receive_text(header.length, deadline, kMaxNews);
     if (!body.ok()) return body.status();
     note(header.kind, body.value());
   }
@@ -260,8 +261,8 @@ Status TcpBootstrap::ask_for_missing_ranks() {
                own_name(), exchange_seconds_, text.ok() ? text.value() : text.status().text());
 }
 
-Result<std::string> TcpBootstrap::receive_text(uint32_t length, Clock::time_point deadline) {
-  if (length > rendezvous::kMaxText) {
+Result<std::string> TcpBootstrap::receive_text(uint32_t length, Clock::time_point deadline, uint64_t most) {
+  if (length > most) {
     return error(IBCOLL_ERR_BOOTSTRAP, "{}: ibcoll_run at {} announced a text of {} bytes", own_name(), address_,
                  length);
   }

@@ -60,7 +60,7 @@ class TcpBootstrap : public Bootstrap, private Arbiter {
   void note(rendezvous::Kind kind, std::string_view body);
   Status send_frame(rendezvous::Kind kind, std::string_view body);
   Status ask_for_missing_ranks();
-  Result<std::string> receive_text(uint32_t length, Clock::time_point deadline);
+  Result<std::string> receive_text(uint32_t length, Clock::time_point deadline, uint64_t most = rendezvous::kMaxText);
   Status send(std::span<const std::byte> bytes, Clock::time_point deadline);
   Status receive(std::span<std::byte> bytes, Clock::time_point deadline);
   Status wait(short events, Clock::time_point deadline);

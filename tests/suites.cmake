@@ -100,7 +100,7 @@ ibcoll_suite(rdma_in_memory release SECONDS 240 BESIDE
   COMMAND [[all_of "$in_memory $build/bin/ibcoll_conformance_tests --gtest_filter=*verbs_*:-*SeenByThoseWhoOnlyListen*" \
     "$in_memory $build/bin/ibcoll_rdma_in_memory_tests" "python3 tests/cases.py tests/rdma_in_memory/test_jobs.py"]])
 ibcoll_suite(survivors release SECONDS 300 BESIDE TARGETS ibcoll_run ibcoll_ucx ibcoll_survivor_ranks
-  COMMAND [[python3 tests/cases.py tests/multiprocess/test_survivors.py]])
+  COMMAND [[all_of "python3 tests/cases.py tests/multiprocess/test_"{survivors,lost_host}.py]])
 ibcoll_suite(no_memory release SECONDS 240 BESIDE TARGETS ibcoll_ucx ibcoll_refused_memory_tests
   COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_refused_memory_tests"]])
 ibcoll_suite(apps release SECONDS 180 TARGETS all

@@ -12,11 +12,12 @@ constexpr Time kStagger = 37'000'000;     // suspicions end one after the other,
 }  // namespace
 
 // Under suspicion no rank is notified, so a better cause finds all ranks listed already.
-bool TeamFailure::enter(State state, Status status, Time now) noexcept {
+bool TeamFailure::enter(State state, Status status, Time now, int dead_peer) noexcept {
   if (status.ok()) return false;
   if (healthy()) list_pending();
   state_ = state;
   status_ = std::move(status);
+  dead_peer_ = dead_peer;
   since_ = now;
   suspicion_ends_ = now + kSuspicion + rank_ * kStagger % kSuspicion;
   return true;
@@ -35,7 +36,8 @@ void TeamFailure::list_pending() noexcept {
 // A suspicion stays: what follows it may be an effect, as calls that differ connect other ranks. A death that was seen
 // may be an effect itself.
 bool TeamFailure::fail(Status status, Time now) noexcept {
-  return (healthy() || state_ == State::kDeathSeen) && enter(State::kNotifying, std::move(status), now);
+  if (!healthy() && state_ != State::kDeathSeen) return false;
+  return enter(State::kNotifying, std::move(status), now);
 }
 
 bool TeamFailure::suspect(Status status, Time now) noexcept {
@@ -52,8 +54,7 @@ void TeamFailure::explain(Status status) noexcept {
 // arrives.
 bool TeamFailure::see_death(int peer, Status status, Time now) noexcept {
   if (!healthy() && state_ != State::kSuspected) return false;
-  dead_peer_ = peer;
-  return enter(State::kDeathSeen, std::move(status), now);
+  return enter(State::kDeathSeen, std::move(status), now, peer);
 }
 
 void TeamFailure::explain_death(int peer, Status status) noexcept {
@@ -61,9 +62,9 @@ void TeamFailure::explain_death(int peer, Status status) noexcept {
 }
 
 bool TeamFailure::learn(Status status, Time now, bool pass_on, int dead_peer) noexcept {
-  if (certain() || !enter(pass_on ? State::kNotifying : State::kNotified, std::move(status), now)) return false;
+  if (certain() || !enter(pass_on ? State::kNotifying : State::kNotified, std::move(status), now, dead_peer))
+    return false;
   if (!pass_on) pending_.clear();
-  if (dead_peer >= 0) dead_peer_ = dead_peer;
   return true;
 }
 

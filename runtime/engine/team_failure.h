@@ -79,7 +79,7 @@ class TeamFailure {
 
  private:
   void list_pending() noexcept;
-  bool enter(State state, Status status, Time now) noexcept;
+  bool enter(State state, Status status, Time now, int dead_peer = -1) noexcept;
 
   int rank_;
   int size_;

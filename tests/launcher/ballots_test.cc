@@ -8,6 +8,8 @@
 #include <numeric>
 #include <optional>
 
+#include "bootstrap/ballot_messages.h"
+
 namespace ibcoll::run {
 namespace {
 
@@ -15,26 +17,29 @@ using Call = Arbiter::Call;
 using Verdict = Arbiter::Verdict;
 constexpr Arbiter::Key kKey{7, 0};
 
-std::vector<bool> members(size_t size, std::vector<int> ranks) {
+std::string members(size_t size, std::vector<int> ranks) {
   std::vector<bool> all(size);
   for (const int rank : ranks) all[static_cast<size_t>(rank)] = true;
-  return all;
+  return rendezvous::pack_ranks(all);
 }
 
 Ballot::Vote vote_of(size_t size, int rank, Call call = Call::kAgree) {
-  return {call, ~(uint64_t{1} << rank), std::vector<bool>(size, true), std::string(1, static_cast<char>('a' + rank))};
+  return {call, ~(uint64_t{1} << rank % 64), rendezvous::pack_ranks(std::vector<bool>(size, true)),
+          std::string(1, static_cast<char>('a' + rank % 26))};
 }
 
 // ---------------------------------------------------------------- all orders of events
 
-// What may happen to a rank, in this order. Ranks vote, die, or are accused by the next rank and killed for it.
-enum class Event { kVote, kDie, kAccused, kWithdraw };
+// What may happen to a rank, in this order. Ranks vote, die, or are accused by the next rank, or close their connection,
+// and are killed for it.
+enum class Event { kVote, kDie, kAccused, kDesert, kWithdraw };
 using Story = std::vector<Event>;
-const std::array<Story, 6> kStories = {Story{Event::kVote},
+const std::array<Story, 7> kStories = {Story{Event::kVote},
                                        Story{Event::kDie},
                                        Story{Event::kVote, Event::kDie},
                                        Story{Event::kAccused, Event::kDie},
                                        Story{Event::kVote, Event::kAccused, Event::kDie},
+                                       Story{Event::kVote, Event::kDesert, Event::kDie},
                                        Story{Event::kVote, Event::kWithdraw}};
 
 // One ballot, and what is known from outside.
@@ -61,6 +66,10 @@ class Play {
         ASSERT_EQ(ballots_.is_accused(rank), fenced_[i]);
         break;
       }
+      case Event::kDesert:
+        ballots_.desert(rank);
+        fenced_[i] = true;
+        break;
       case Event::kWithdraw:
         decisions = ballots_.withdraw(rank, kKey);
         break;
@@ -170,6 +179,49 @@ TEST(Ballots, TheAccusedHasNoVoteAndNoVoice) {
   EXPECT_EQ(decisions[0].verdict.dead, (std::vector{false, true, false}));
   EXPECT_EQ(decisions[0].verdict.flags, ~uint64_t{5}) << "its flags do not count";
   EXPECT_EQ(decisions[0].verdict.offers, "ac");
+}
+
+// It counts as dead for those that vote with it, so its process has to end first.
+TEST(Ballots, WhoClosesItsConnectionIsAwaitedUntilItsProcessHasEnded) {
+  Ballots ballots(3);
+  ballots.desert(1);
+  EXPECT_FALSE(ballots.awaits(1)) << "nobody votes: it may run on";
+  Ballot::Vote other = vote_of(3, 0);
+  other.members = members(3, {0, 2});
+  EXPECT_TRUE(ballots.vote(0, {8, 0}, other).empty());
+  EXPECT_FALSE(ballots.awaits(1)) << "a ballot of others";
+  EXPECT_EQ(ballots.vote(2, {8, 0}, other).size(), 1u);
+  EXPECT_TRUE(ballots.vote(0, kKey, vote_of(3, 0)).empty());
+  EXPECT_TRUE(ballots.vote(2, kKey, vote_of(3, 2)).empty());
+  EXPECT_TRUE(ballots.awaits(1));
+  const Ballots::Decisions decisions = ballots.leave(1);
+  ASSERT_EQ(decisions.size(), 1u);
+  EXPECT_EQ(decisions[0].verdict.dead, (std::vector{false, true, false}));
+  EXPECT_FALSE(ballots.awaits(1));
+}
+
+TEST(Ballots, WhoHasLeftIsNotAccused) {
+  Ballots ballots(2);
+  EXPECT_TRUE(ballots.leave(1).empty());
+  EXPECT_FALSE(ballots.accuse(0, 1));
+  EXPECT_FALSE(ballots.is_accused(1));
+}
+
+TEST(Ballots, ManyRanks) {
+  constexpr size_t kSize = 4096;
+  Ballots ballots(kSize);
+  const auto death = [&](int rank) { return rank % 1000 == 7; };
+  Ballots::Decisions decisions;
+  for (int rank = 0; rank < static_cast<int>(kSize); ++rank) {
+    EXPECT_TRUE(decisions.empty()) << rank;
+    decisions = death(rank) ? ballots.leave(rank) : ballots.vote(rank, kKey, vote_of(kSize, rank));
+  }
+  ASSERT_EQ(decisions.size(), 1u);
+  EXPECT_EQ(decisions[0].receivers.size(), kSize - 5);
+  EXPECT_EQ(decisions[0].verdict.offers.size(), kSize - 5);
+  EXPECT_EQ(decisions[0].verdict.flags, uint64_t{0});
+  for (int rank = 0; rank < static_cast<int>(kSize); ++rank)
+    EXPECT_EQ(decisions[0].verdict.dead[static_cast<size_t>(rank)], death(rank)) << rank;
 }
 
 TEST(Ballots, ADeadlineEndsTheBallotForThoseThatComeLater) {

@@ -212,8 +212,8 @@ class RemoteJobTest(JobTest):
         super().setUp()
         self.shell = self.script("shell", FAKE_SHELL)
 
-    def start(self, program="sleep 1000 & echo $$ $!; wait", **options):
-        return self.started("--rsh", self.shell, *HOSTS, "sh", "-c", program, **options)
+    def start(self, program="sleep 1000 & echo $$ $!; wait", launcher=(), **options):
+        return self.started("--rsh", self.shell, *launcher, *HOSTS, "sh", "-c", program, **options)
 
     def pids_of(self, job):
         return [int(pid) for line in self.read_lines(job, 5) for pid in line.split()]

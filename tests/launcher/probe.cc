@@ -9,6 +9,9 @@
 //   ibcoll_launcher_probe child                       a program started by a rank tries to join, then a fork of a rank
 //   ibcoll_launcher_probe goodbye                     rank 1 parts, then rank 2 becomes another program: what rank 0
 //                                                     hears; ends with status 7
+//   ibcoll_launcher_probe part                          rank 0 accuses rank 1, which then parts and prints "parted"
+//   ibcoll_launcher_probe verdict BYTES                 ballots with offers of this size, whose verdicts come within an
+//                                                     exchange
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -119,6 +123,35 @@ int run_goodbye() {
   return 7;
 }
 
+int run_part() {
+  auto bootstrap = join();
+  exchange(*bootstrap, 0, 8);
+  if (bootstrap->rank() == 0 && !bootstrap->arbiter()->accuse(1).ok()) return 5;
+  if (bootstrap->rank() != 1) return 0;
+  ::usleep(100'000);
+  bootstrap.reset();
+  ::usleep(600'000);
+  std::puts("parted");
+  return 0;
+}
+
+int run_verdict(size_t bytes) {
+  using ibcoll::Arbiter;
+  const auto bootstrap = join();
+  std::vector<int> all(static_cast<size_t>(bootstrap->size()));
+  std::iota(all.begin(), all.end(), 0);
+  const std::string offer(bytes, static_cast<char>('a' + bootstrap->rank()));
+  if (!bootstrap->arbiter()->vote({{1, 0}, Arbiter::Call::kForm, 0, all, offer}).ok()) return 5;
+  exchange(*bootstrap, 0, 8);
+  auto verdict = bootstrap->arbiter()->verdict();
+  if (!verdict.ok() || !*verdict || (*verdict)->offers.size() != bytes * all.size()) return 6;
+  for (size_t i = 0; i < (*verdict)->offers.size(); ++i)
+    if ((*verdict)->offers[i] != static_cast<char>('a' + i / bytes)) return 7;
+  exchange(*bootstrap, 1, 8);
+  std::puts("ok");
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -133,5 +166,7 @@ int main(int argc, char** argv) {
   if (what == "late" && chosen) ::sleep(static_cast<unsigned>(argument(argc, argv, 3, 1)));
   if (what == "child") return run_child();
   if (what == "goodbye") return run_goodbye();
+  if (what == "part") return run_part();
+  if (what == "verdict") return run_verdict(static_cast<size_t>(argument(argc, argv, 2, 1)));
   return run_exchanges(1, 64);
 }

@@ -119,6 +119,17 @@ class Exchanges(JobTest):
         self.assertEqual(code, 7)
         self.assertRegex(output, r"\Arank 2: its process on host \S+ closed its connection .* \(exec\), .*\n\Z")
 
+    def test_who_has_parted_in_order_is_not_ended_for_an_accusation(self):
+        for _ in range(5):  # until rank 1 parts in time on a busy machine
+            code, output, errors = self.run_job("-n", 2, "--keep-going", tool(PROBE), "part")
+            if output:
+                break
+        self.assertEqual((code, output, errors), (0, "parted\n", ""))
+
+    def test_long_verdicts_in_an_exchange(self):
+        for size in (1, 60_000):
+            self.assertEqual(self.probe(3, "verdict", size), (0, "ok\n" * 3, ""))
+
     def test_a_late_rank_learns_the_first_death_and_not_those_that_it_caused(self):
         ready, victim = self.folder / "ready", self.folder / "victim"
         program = (f"case $IBCOLL_RUN_RANK in 0) echo $$ >{victim}.new; mv {victim}.new {victim}; exec sleep 1000;; "

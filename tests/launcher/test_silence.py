@@ -45,6 +45,23 @@ class Silence(RemoteJobTest):
                              r"is the host up, and the network to it\? Its ranks may still run\n\Z")
             self.assert_all_gone(pids)
 
+    def test_a_host_that_is_not_heard_any_more_is_lost_where_the_job_goes_on(self):
+        gate = self.folder / "gate"
+        program = f"echo $IBCOLL_RUN_RANK $$; while ! [ -e {gate} ]; do sleep 0.1; done"
+        with self.start_with_short_timeouts(program, launcher=["--keep-going"]) as job:
+            pids = dict(map(int, line.split()) for line in self.read_lines(job, 5))
+            agent = self.agents(job.pid)[0]
+            self.stop(agent)
+            said = job.stderr.readline().decode()
+            self.assertRegex(said, rf"^ibcoll_run: rank [02] was lost \(host \S+: nothing heard from its agent for {TIMEOUT} s; "
+                                   r".*\); 4 ranks go on$")
+            os.kill(agent, signal.SIGCONT)  # it ends its ranks
+            lost = (0, 1) if "rank 0" in said else (2, 3, 4)
+            self.assert_all_gone([pids[rank] for rank in lost])
+            gate.touch()
+            self.assertEqual(job.wait(SOON), 0)
+            self.assertRegex(job.stderr.read().decode(), rf"ibcoll_run: {len(lost)} of 5 ranks did not finish: rank {lost[0]} was lost ")
+
     def test_hosts_whose_ranks_say_nothing_or_take_all_processors(self):
         program = f"[ $((IBCOLL_RUN_RANK % 2)) = 0 ] && exec sleep {LONGER}; timeout {LONGER} sh -c 'while :; do :; done'; true"
         with self.start_with_short_timeouts(program) as job:

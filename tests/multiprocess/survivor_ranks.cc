@@ -2,10 +2,12 @@
 // Ranks that ibcoll_run --keep-going starts, some of which die: the others agree, shrink and go on. test_survivors.py.
 #include <dirent.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -179,6 +181,49 @@ void late(Rank& self) {
   expect_ok(ibcoll_team_agree(self.world, &flags, nullptr, &count), "the next ballot");
 }
 
+// Its parent may not have taken its status yet.
+bool runs(pid_t pid) {
+  std::ifstream stat(fmt::format("/proc/{}/stat", pid));
+  std::string line;
+  return std::getline(stat, line) && line.substr(line.rfind(')') + 2, 1) != "Z";
+}
+
+// Rank 1 becomes another program, which closes its connections. Those that vote with it count it as dead; so it ends first.
+void deserted(Rank& self) {
+  pid_t own = ::getpid();
+  std::vector<pid_t> pids(static_cast<size_t>(self.size));
+  expect_ok(ibcoll_allgather(self.world, &own, pids.data(), sizeof own), "allgather");
+  if (self.rank == 1) ::execlp("sleep", "sleep", "1000", static_cast<char*>(nullptr));
+  uint64_t flags = 1;
+  int failed[4], count = 4;
+  expect_ok(ibcoll_team_agree(self.world, &flags, failed, &count), "ibcoll_team_agree");
+  expect(count == 1 && failed[0] == 1, "{} dead", count);
+  expect(!runs(pids[1]), "it runs");
+}
+
+// The second half of the ranks is on a host whose cable is pulled.
+void lost_host(Rank& self) {
+  std::vector<int> members(static_cast<size_t>(self.size)), half;
+  std::iota(members.begin(), members.end(), 0);
+  for (int rank = self.size / 2; rank < self.size; ++rank) half.push_back(rank);
+  connect_all(self);
+  fmt::print("rank {} is pid {}\n", self.rank, ::getpid());
+  std::fflush(stdout);
+  while (work(self, self.world, members, 5)) sleep_seconds(0.01);
+  expect_ok(ibcoll_team_revoke(self.world), "ibcoll_team_revoke");
+  uint64_t flags = 0;
+  std::vector<int> failed(members.size());
+  int count = self.size;
+  if (!expect_ok(ibcoll_team_agree(self.world, &flags, failed.data(), &count), "ibcoll_team_agree")) return;
+  failed.resize(static_cast<size_t>(count));
+  expect(failed == half, "{} are dead", text_of(failed));
+  ibcoll_team_t shrunk = nullptr;
+  if (!expect_ok(ibcoll_team_shrink(self.world, &shrunk), "ibcoll_team_shrink")) return;
+  members.resize(members.size() - half.size());
+  expect(work(self, shrunk, members, 5), "{}", ibcoll_last_error());
+  expect_ok(ibcoll_team_free(shrunk), "ibcoll_team_free");
+}
+
 void arguments(Rank& self) {
   uint64_t flags = 1;
   int count = 0, dead[1];
@@ -250,11 +295,9 @@ int run(const std::vector<std::string>& words) {
   self.rank = ibcoll_context_rank(self.context);
   self.size = ibcoll_context_size(self.context);
   set_rank_of_lines(self.rank);
-  const std::map<std::string, std::function<void(Rank&)>> scenarios = {{"overlapping", overlapping},
-                                                                       {"other_calls", other_calls},
-                                                                       {"late", late},
-                                                                       {"arguments", arguments},
-                                                                       {"alone", alone}};
+  const std::map<std::string, std::function<void(Rank&)>> scenarios = {
+      {"overlapping", overlapping}, {"other_calls", other_calls}, {"late", late},  {"deserted", deserted},
+      {"lost_host", lost_host},     {"arguments", arguments},     {"alone", alone}};
   if (words[0] == "random")
     random_deaths(self, static_cast<unsigned>(std::stoul(words.at(1))), std::stoi(words.at(2)));
   else

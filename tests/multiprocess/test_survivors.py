@@ -2,8 +2,10 @@
 """Jobs under ibcoll_run --keep-going that lose ranks: the others agree, shrink their team and end well."""
 
 import collections
+import pathlib
 import re
 import signal
+import tempfile
 import unittest
 
 import ranks
@@ -42,8 +44,8 @@ class Survivors(unittest.TestCase):
             with self.subTest(seed=seed, nodes=nodes, size=size):
                 self.check_random_job(seed, nodes, size)
 
-    def check_scenario(self, name, env=None):
-        done = start(3, 1, name, env=env)
+    def check_scenario(self, name, env=None, options=()):
+        done = start(3, 1, name, env=env, options=options)
         self.assertEqual(done.returncode, 0, ranks.story(done))
         self.assertNotIn("WRONG", done.stderr, ranks.story(done))
 
@@ -55,6 +57,9 @@ class Survivors(unittest.TestCase):
 
     def test_a_rank_that_does_not_vote_is_named_after_the_timeout_by_all(self):
         self.check_scenario("late", {"IBCOLL_TIMEOUT": "2"})
+
+    def test_a_rank_that_closes_its_connections_ends_before_it_counts_as_dead(self):
+        self.check_scenario("deserted", options=["--keep-going"])
 
     def test_wrong_arguments_and_wrong_moments(self):
         self.check_scenario("arguments")
@@ -80,6 +85,16 @@ class Launcher(unittest.TestCase):
         done = self.run_shell(["--keep-going=3"], 'test $IBCOLL_RUN_RANK -lt 2 && kill -9 $$; sleep 100')
         self.assertEqual(done.returncode, 128 + signal.SIGKILL, ranks.story(done))
         self.assertIn("2 of 4 ranks are left, and --keep-going=3 wants more; ending the job", done.stderr)
+
+    def test_a_program_that_cannot_run_is_no_lost_host(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "script"
+            script.write_text("#!/no/such/interpreter\n")
+            script.chmod(0o755)
+            done = ranks.run([ranks.tool("ibcoll_run"), "--keep-going", "--timeout", "60", "-n", "2", "sleep", "50", ":",
+                              "-n", "1", str(script)])
+        self.assertEqual(done.returncode, 127, ranks.story(done))
+        self.assertRegex(done.stderr, r"\Aibcoll_run: host \S+: rank 2: \S+: its interpreter is not there.*\n\Z")
 
     def test_an_error_of_a_rank_that_lives_is_that_of_the_job(self):
         done = self.run_shell(["--keep-going"], 'test $IBCOLL_RUN_RANK = 1 && exit 7; sleep 0.5; echo here')

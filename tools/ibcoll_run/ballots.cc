@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "bootstrap/ballot_messages.h"
 #include "tools/ibcoll_run/allgather_series.h"
 
 namespace ibcoll::run {
@@ -31,27 +32,50 @@ std::vector<int> list(const std::vector<bool>& ranks) {
   return all;
 }
 
+std::vector<int> list(const std::string& packed, size_t size) {
+  return list(rendezvous::unpack_ranks(packed, static_cast<int>(size)));
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- one
 
-std::string Ballot::name() const { return fmt::format("{} of ranks {}", name_of(call_), rank_list(list(members_))); }
+Ballot::Ballot(Arbiter::Call call, std::string members, const std::vector<bool>& gone)
+    : call_(call),
+      packed_members_(std::move(members)),
+      has_(rendezvous::unpack_ranks(packed_members_, static_cast<int>(gone.size()))),
+      members_(list(has_)) {
+  for (const int rank : members_) absent_ += gone[static_cast<size_t>(rank)] ? 0 : 1;
+}
+
+std::string Ballot::name() const { return fmt::format("{} of ranks {}", name_of(call_), rank_list(members_)); }
 
 std::string Ballot::take(int rank, Vote vote) {
   const bool again = votes_.contains(rank);
-  const Vote& kept = votes_[rank] = std::move(vote);
+  if (!again && has(rank)) --absent_;
+  Vote& kept = votes_[rank] = std::move(vote);
   if (again) return fmt::format("rank {} votes twice in {}", rank, name());
   if (kept.call != call_)
     return fmt::format("rank {} calls {}, and others call {}: all ranks of a team make the same calls", rank,
                        name_of(kept.call), name());
-  if (kept.members != members_)
+  if (kept.members != packed_members_)
     return fmt::format("rank {} calls {} for ranks {}, and others {}", rank, name_of(call_),
-                       rank_list(list(kept.members)), name());
+                       rank_list(list(kept.members, has_.size())), name());
+  kept.members = {};
   return {};
 }
 
+void Ballot::leave(int rank, bool accused) {
+  if (!has(rank)) return;
+  if (!votes_.contains(rank)) {
+    --absent_;
+  } else if (accused) {
+    --silenced_;
+  }
+}
+
 std::vector<int> Ballot::missing(const std::vector<bool>& gone, const std::vector<bool>& accused) const {
-  std::vector<int> all = list(members_);
+  std::vector<int> all = members_;
   std::erase_if(all, [&](int rank) {
     const auto i = static_cast<size_t>(rank);
     return gone[i] || (votes_.contains(rank) && !accused[i]);
@@ -59,19 +83,20 @@ std::vector<int> Ballot::missing(const std::vector<bool>& gone, const std::vecto
   return all;
 }
 
-std::vector<int> Ballot::agree(const std::vector<bool>& gone, const std::vector<bool>& accused, uint64_t number) {
+std::vector<int> Ballot::agree(const std::vector<bool>& gone, uint64_t number) {
   state_ = State::kAgreed;
   verdict_.number = number;
   verdict_.flags = ~uint64_t{0};
-  verdict_.dead.resize(members_.size());
+  verdict_.dead.resize(gone.size());
   std::vector<int> receivers;
-  for (const int rank : list(members_)) {
+  for (const int rank : members_) {
     const auto i = static_cast<size_t>(rank);
-    verdict_.dead[i] = gone[i] || accused[i];
-    if (verdict_.dead[i]) continue;
+    verdict_.dead[i] = gone[i];
+    if (gone[i]) continue;
     receivers.push_back(rank);
-    verdict_.flags &= votes_.at(rank).flags;
-    verdict_.offers += votes_.at(rank).offer;
+    const Vote& vote = votes_.at(rank);
+    verdict_.flags &= vote.flags;
+    verdict_.offers += vote.offer;
   }
   return receivers;
 }
@@ -85,14 +110,10 @@ std::vector<int> Ballot::refuse(ibcoll_status_t code, std::string text, const st
   return receivers;
 }
 
-bool Ballot::is_over(const std::vector<bool>& gone) const {
-  if (state_ == State::kAgreed) return true;
+bool Ballot::is_over() const {
+  if (state_ != State::kRefused) return state_ == State::kAgreed;
   // Its voters leave. The others leave together by a ballot of their own.
-  if (state_ == State::kRefused && call_ == Arbiter::Call::kLeave) return true;
-  const std::vector<int> all = list(members_);
-  return std::all_of(all.begin(), all.end(), [&](int rank) {
-    return gone[static_cast<size_t>(rank)] || (state_ == State::kRefused && votes_.contains(rank));
-  });
+  return absent_ == 0 || call_ == Arbiter::Call::kLeave;
 }
 
 // ---------------------------------------------------------------- all
@@ -100,7 +121,7 @@ bool Ballot::is_over(const std::vector<bool>& gone) const {
 Ballots::Decisions Ballots::vote(int rank, const Arbiter::Key& key, Ballot::Vote vote) {
   Decisions decisions;
   if (gone(rank) || is_accused(rank)) return decisions;
-  const auto entry = ballots_.try_emplace(key, vote.call, vote.members).first;
+  const auto entry = ballots_.try_emplace(key, vote.call, vote.members, gone_).first;
   Ballot& ballot = entry->second;
   if (ballot.state() != Ballot::State::kOpen) {
     (void)ballot.take(rank, std::move(vote));
@@ -113,7 +134,7 @@ Ballots::Decisions Ballots::vote(int rank, const Arbiter::Key& key, Ballot::Vote
     decide_if_complete(ballot, key, decisions);
     if (ballot.state() == Ballot::State::kOpen) end_circle(rank, decisions);
   }
-  forget_those_that_are_over();
+  if (!decisions.empty()) forget_those_that_are_over();
   return decisions;
 }
 
@@ -132,8 +153,24 @@ Ballots::Decisions Ballots::withdraw(int rank, const Arbiter::Key& key) {
 
 bool Ballots::accuse(int accuser, int accused) {
   if (accuser == accused || gone(accuser) || is_accused(accuser) || gone(accused) || is_accused(accused)) return false;
-  waits_in_[static_cast<size_t>(accused)] = nullptr;
-  return accused_[static_cast<size_t>(accused)] = true;
+  silence(accused);
+  return true;
+}
+
+void Ballots::desert(int rank) {
+  if (!gone(rank) && !is_accused(rank)) silence(rank);
+}
+
+void Ballots::silence(int rank) {
+  accused_[static_cast<size_t>(rank)] = true;
+  waits_in_[static_cast<size_t>(rank)] = nullptr;
+  for (auto& [key, ballot] : ballots_) ballot.accuse(rank);
+}
+
+bool Ballots::awaits(int rank) const {
+  return !gone(rank) && std::any_of(ballots_.begin(), ballots_.end(), [&](const auto& each) {
+    return each.second.state() == Ballot::State::kOpen && each.second.has(rank);
+  });
 }
 
 Ballots::Decisions Ballots::leave(int rank) {
@@ -141,15 +178,17 @@ Ballots::Decisions Ballots::leave(int rank) {
   if (gone(rank)) return decisions;
   gone_[static_cast<size_t>(rank)] = true;
   waits_in_[static_cast<size_t>(rank)] = nullptr;
-  for (auto& [key, ballot] : ballots_)
+  for (auto& [key, ballot] : ballots_) {
+    ballot.leave(rank, is_accused(rank));
     if (ballot.has(rank)) decide_if_complete(ballot, key, decisions);
+  }
   forget_those_that_are_over();
   return decisions;
 }
 
 void Ballots::decide_if_complete(Ballot& ballot, const Arbiter::Key& key, Decisions& decisions) {
-  if (ballot.state() != Ballot::State::kOpen || !ballot.missing(gone_, accused_).empty()) return;
-  std::vector<int> receivers = ballot.agree(gone_, accused_, agreed_ + 1);
+  if (ballot.state() != Ballot::State::kOpen || !ballot.complete()) return;
+  std::vector<int> receivers = ballot.agree(gone_, agreed_ + 1);
   if (receivers.empty()) return;
   ++agreed_;
   hand_out(std::move(receivers), key, ballot, decisions);
@@ -169,15 +208,17 @@ void Ballots::hand_out(std::vector<int> receivers, const Arbiter::Key& key, cons
 }
 
 // Ranks wait in one ballot for a rank that waits in another one, and so on, until one waits for the first: none of these
-// would ever be decided. `rank` has just begun to wait, so it is in every such circle.
+// would ever be decided. `rank` has just begun to wait, so it is in every such circle. A rank waits in one ballot at a
+// time, so a member that waits in another one is missing here.
 void Ballots::end_circle(int rank, Decisions& decisions) {
   std::map<const Arbiter::Key*, std::pair<int, const Arbiter::Key*>> found;  // who is awaited, by which ballot
+  if (ballots_.size() == 1) return;
   const Arbiter::Key* const first = waits_in_[static_cast<size_t>(rank)];
   std::vector<const Arbiter::Key*> queue = {first};
   for (size_t i = 0; i < queue.size() && !found.contains(first); ++i) {
-    for (const int awaited : ballots_.at(*queue[i]).missing(gone_, accused_)) {
+    for (const int awaited : ballots_.at(*queue[i]).members()) {
       const Arbiter::Key* const in = waits_in_[static_cast<size_t>(awaited)];
-      if (in && found.try_emplace(in, awaited, queue[i]).second) queue.push_back(in);
+      if (in && in != queue[i] && found.try_emplace(in, awaited, queue[i]).second) queue.push_back(in);
     }
   }
   if (!found.contains(first)) return;
@@ -195,7 +236,7 @@ void Ballots::end_circle(int rank, Decisions& decisions) {
 }
 
 void Ballots::forget_those_that_are_over() {
-  std::erase_if(ballots_, [&](const auto& each) { return each.second.is_over(gone_); });
+  std::erase_if(ballots_, [](const auto& each) { return each.second.is_over(); });
 }
 
 }  // namespace ibcoll::run

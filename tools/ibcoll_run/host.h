@@ -76,8 +76,10 @@ class HostEvents {
   virtual void host_answers(Host& /*host*/) {}
   // A message for the user.
   virtual void host_says(Host& host, std::string text) = 0;
-  // The ranks cannot be started or are lost; `exit_code` is what the launcher should end with.
+  // Ranks cannot be started; `exit_code` is what the launcher should end with.
   virtual void host_failed(Host& host, int exit_code, std::string text) = 0;
+  // A remote host is not heard any more, and so its ranks are lost.
+  virtual void host_lost(Host& /*host*/, std::string /*text*/) {}
   // All ranks have ended and all output was reported. The last call.
   virtual void host_finished(Host& host) = 0;
 };

@@ -23,6 +23,7 @@ using namespace std::chrono_literals;
 constexpr auto kGrace = 2s;    // between SIGTERM and SIGKILL
 constexpr int kLauncher = -1;  // as source of lines
 constexpr int kTimeoutExitCode = 124;
+constexpr int kLostHostExitCode = 1;
 constexpr std::chrono::milliseconds kTimeForTheCause{200};
 constexpr auto kTimeToAnswer = 1s;  // for the ranks that were asked
 
@@ -202,12 +203,16 @@ void Job::input_taken(size_t bytes) {
 
 void Job::host_says(Host& host, std::string text) { say(fmt::format("host {}: {}", entry_of(host).name, text)); }
 
+void Job::host_failed(Host& host, int exit_code, std::string text) {
+  end_job(exit_code, fmt::format("host {}: {}", entry_of(host).name, text));
+}
+
 // Where not all ranks have started, the job cannot run. A host that is lost later is as dead as its ranks; each of these
 // is reported.
-void Job::host_failed(Host& host, int exit_code, std::string text) {
+void Job::host_lost(Host& host, std::string text) {
   HostEntry& entry = entry_of(host);
   const std::string what = fmt::format("host {}: {}", entry.name, text);
-  if (!options_.keep_going || ending_ || !all_have_started()) return end_job(exit_code, what);
+  if (!options_.keep_going || !all_have_started()) return end_job(kLostHostExitCode, what);
   for (const int number : entry.ranks) {
     Rank& rank = ranks_[static_cast<size_t>(number)];
     if (rank.ended) continue;
@@ -215,7 +220,7 @@ void Job::host_failed(Host& host, int exit_code, std::string text) {
     rank.failed = true;
     server_->report_end(number, fmt::format("its {}", what));
     server_->rank_ended(number, fmt::format("rank {} was lost ({})", number, what));
-    note_failed(fmt::format("rank {} was lost ({})", number, what), exit_code);
+    note_failed(fmt::format("rank {} was lost ({})", number, what), kLostHostExitCode);
   }
 }
 

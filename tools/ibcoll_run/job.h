@@ -58,6 +58,7 @@ class Job : public HostEvents {
   void input_taken(size_t bytes) override;
   void host_says(Host& host, std::string text) override;
   void host_failed(Host& host, int exit_code, std::string text) override;
+  void host_lost(Host& host, std::string text) override;
   void host_answers(Host& host) override;
   void host_finished(Host& host) override;
 

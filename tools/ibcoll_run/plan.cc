@@ -92,7 +92,7 @@ Result<HostJob> plan_common(const Options& options) {
   job.environment = environment_of_job(options);
   job.binding = binding_of(options);
   job.terminal = terminal_of(options);
-  const Result<Timeouts> timeouts = chosen_timeouts();
+  const Result<Timeouts> timeouts = chosen_timeouts(options.keep_going.has_value());
   if (!timeouts.ok()) return timeouts.status();
   job.timeouts = timeouts.value();
   std::error_code failed;

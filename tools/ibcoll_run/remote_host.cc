@@ -224,7 +224,7 @@ bool RemoteHost::try_again(const std::string& why) {
 void RemoteHost::lose(const std::string& why) {
   if (finished_) return;
   lost_ = true;
-  events_.host_failed(*this, 1, why);
+  events_.host_lost(*this, why);
   finish();
 }
 

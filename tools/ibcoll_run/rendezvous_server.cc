@@ -22,7 +22,7 @@ using rendezvous::FrameHeader;
 using rendezvous::Kind;
 
 constexpr auto kEndNoticeDelay = 200ms;  // at most, from the end of a connection to that of its process
-// From an accusation to the end of the accused: a process that has died, or has left in order, is reported by then.
+// From an accusation to the end of the accused: a process that has died is reported by then.
 constexpr auto kAccusationDelay = 250ms;
 constexpr auto kDesertionDelay = 1s;  // a process that still runs then has closed the connection itself
 constexpr int kEverySeries = -1;
@@ -30,6 +30,10 @@ constexpr size_t kMostUnauthenticated = 512;  // connections, besides one for ea
 constexpr int kAcceptedAtOnce = 64;           // then accepted connections are read
 constexpr auto kTakeoverTimeout = 1s;         // for the connections of another process as the same rank to end
 constexpr size_t kMostUnread = 4;             // answers that one rank has not read
+
+iovec rest_of(const std::string& bytes, size_t done) {
+  return {const_cast<char*>(bytes.data()) + done, bytes.size() - done};
+}
 
 std::string lost(int rank) { return fmt::format("rank {} closed its connection to ibcoll_run", rank); }
 
@@ -201,7 +205,10 @@ bool RendezvousServer::answer(Connection& connection, Kind kind, std::string tex
 }
 
 bool RendezvousServer::handle_frame(Connection& connection, Kind kind, std::string_view body) {
-  if (kind == Kind::kGoodbye) return connection.parts = true;
+  if (kind == Kind::kGoodbye) {  // at once: who has left is not accused any more
+    announce(connection.series, series_of(connection.series).ballots.leave(connection.rank));
+    return connection.parts = true;
+  }
   if (connection.to_send.size() >= kMostUnread) return false;  // a rank reads one answer before it sends more
   AllgatherSeries& exchange = series_of(connection.series).exchange;
   if (kind == Kind::kGather) {
@@ -222,6 +229,7 @@ bool RendezvousServer::handle_ballot_frame(Connection& connection, Kind kind, st
     announce(connection.series,
              ballots.vote(connection.rank, vote->key,
                           {vote->call, vote->flags, std::move(vote->members), std::move(vote->offer)}));
+    end_deserters(connection.series);
     return true;
   }
   if (kind == Kind::kWithdraw) {
@@ -238,10 +246,23 @@ bool RendezvousServer::handle_ballot_frame(Connection& connection, Kind kind, st
 }
 
 void RendezvousServer::accuse(int series, int accuser, int accused) {
-  if (!series_of(series).ballots.accuse(accuser, accused)) return;
-  loop_.after(kAccusationDelay, [this, series, accused] {
+  if (series_of(series).ballots.accuse(accuser, accused)) end_soon(series, accused);
+}
+
+void RendezvousServer::end_soon(int series, int rank) {
+  loop_.after(kAccusationDelay, [this, series, rank] {
     const auto entry = series_.find(series);
-    if (entry != series_.end() && !entry->second.ballots.gone(accused) && on_accused) on_accused(accused);
+    if (entry != series_.end() && !entry->second.ballots.gone(rank) && on_accused) on_accused(rank);
+  });
+}
+
+// The verdict counts them as dead, so they may not run on.
+void RendezvousServer::end_deserters(int series) {
+  Series& one = series_of(series);
+  std::erase_if(one.deserters, [&](int rank) {
+    const bool awaited = one.ballots.awaits(rank);
+    if (awaited) end_soon(series, rank);
+    return awaited;
   });
 }
 
@@ -302,13 +323,14 @@ bool RendezvousServer::flush(Connection& connection) {
     const Message& message = connection.to_send.front();
     const size_t total = message.header.size() + (message.body ? message.body->size() : 0);
     while (connection.sent_of_first < total) {
-      const size_t done = connection.sent_of_first;
-      const std::string_view rest = done < message.header.size()
-                                        ? std::string_view(message.header).substr(done)
-                                        : std::string_view(*message.body).substr(done - message.header.size());
-      const bool more = done < message.header.size() && total > message.header.size();
-      const ssize_t sent = ::send(connection.socket.get(), rest.data(), rest.size(),
-                                  MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0));
+      const size_t of_header = std::min(connection.sent_of_first, message.header.size());
+      const size_t of_body = connection.sent_of_first - of_header;
+      std::array parts{rest_of(message.header, of_header), iovec{}};
+      if (message.body) parts[1] = rest_of(*message.body, of_body);
+      msghdr both{};
+      both.msg_iov = parts.data();
+      both.msg_iovlen = parts.size();
+      const ssize_t sent = ::sendmsg(connection.socket.get(), &both, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent < 0 && errno == EINTR) continue;
       if (sent < 0 && errno == EAGAIN) {
         loop_.change(connection.socket.get(), EPOLLIN | EPOLLOUT);
@@ -336,11 +358,16 @@ void RendezvousServer::close(Connection& connection, const std::string& why) {
   std::erase(unauthenticated_, fd);
   const int rank = connection.rank;
   const int series = connection.series;
-  const bool deserts = !connection.parts;
+  const bool deserts = rank >= 0 && !connection.parts;
   if (rank >= 0) members_.erase({series, rank});
   if (rank >= 0) registry_.leave(rank);
   connections_.erase(fd);  // ends `connection`
   if (rank < 0) return;
+  if (deserts) {
+    series_of(series).ballots.desert(rank);
+    series_of(series).deserters.push_back(rank);
+    end_deserters(series);
+  }
   // If the process has died, its exit status is the better reason, and is known in a moment.
   loop_.after(kEndNoticeDelay, [this, series, rank, why] {
     if (series_.contains(series)) leave(series, rank, why);
@@ -361,7 +388,6 @@ void RendezvousServer::report_desertion(int series, int rank) {
 void RendezvousServer::leave(int series, int rank, const std::string& why) {
   Series& one = series_of(series);
   conclude(series, one.exchange.leave(rank, why));
-  announce(series, one.ballots.leave(rank));
   if (one.exchange.deserted()) series_.erase(series);
 }
 
@@ -369,7 +395,10 @@ void RendezvousServer::rank_ended(int rank, const std::string& why) {
   ended_[rank] = why;
   std::vector<int> all;
   for (const auto& [series, one] : series_) all.push_back(series);
-  for (const int series : all) leave(series, rank, why);
+  for (const int series : all) {
+    announce(series, series_of(series).ballots.leave(rank));
+    leave(series, rank, why);
+  }
 }
 
 void RendezvousServer::job_ends(const std::string& why) {

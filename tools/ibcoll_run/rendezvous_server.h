@@ -45,7 +45,7 @@ class RendezvousServer {
   void job_ends(const std::string& why);
   // Called once, with the reason, when no more connections can be accepted.
   std::function<void(std::string)> on_trouble;
-  // Called with a rank that another one, which votes, counts as dead: it must end.
+  // Called with a rank that ballots count as dead, and whose process may run: it must end.
   std::function<void(int)> on_accused;
   // "rank 3 has not come" for each exchange in which ranks wait; "": no rank waits.
   std::string missing() const;
@@ -60,6 +60,7 @@ class RendezvousServer {
     Series(const std::vector<std::string>& hosts) : exchange(hosts), ballots(hosts.size()) {}
     AllgatherSeries exchange;
     Ballots ballots;
+    std::vector<int> deserters;  // have closed their connection, and their processes may run on
   };
   struct Connection {
     UniqueFd socket;
@@ -87,6 +88,8 @@ class RendezvousServer {
   void conclude(int series, const std::string& failure);
   void announce(int series, const Ballots::Decisions& decisions);
   void accuse(int series, int accuser, int accused);
+  void end_soon(int series, int rank);
+  void end_deserters(int series);
   void queue(Connection& connection, rendezvous::Kind kind, std::shared_ptr<const std::string> body);
   bool flush(Connection& connection);
   Connection* find(int rank, int series);

@@ -8,8 +8,12 @@
 
 namespace ibcoll::run {
 
-Result<Timeouts> chosen_timeouts() {
+Result<Timeouts> chosen_timeouts(bool keeps_going) {
   Timeouts timeouts;
+  if (keeps_going) {
+    timeouts.agent_silence = Timeouts::kAgentSilenceOfSurvivors;
+    timeouts.launcher_silence = Timeouts::kLauncherSilenceOfSurvivors;
+  }
   const char* text = std::getenv("IBCOLL_RUN_TIMEOUTS");
   if (text == nullptr) return timeouts;
   const Result<double> seconds = parse_seconds(text);
@@ -21,7 +25,7 @@ Result<Timeouts> chosen_timeouts() {
 }
 
 Timeouts timeouts_or_default() {
-  const Result<Timeouts> chosen = chosen_timeouts();
+  const Result<Timeouts> chosen = chosen_timeouts(/*keeps_going=*/false);
   return chosen.ok() ? chosen.value() : Timeouts();
 }
 

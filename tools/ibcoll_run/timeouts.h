@@ -14,6 +14,9 @@ struct Timeouts {
   // Without a byte from the launcher, an agent ends its ranks. A launcher may be stopped, by a debugger or SIGSTOP, or
   // may hang in a write to a file server. By default a collective waits as long for its ranks.
   double launcher_silence = 600;
+  // The same two where a job goes on without a lost host: its ranks end before they count as dead.
+  static constexpr double kAgentSilenceOfSurvivors = 15;
+  static constexpr double kLauncherSilenceOfSurvivors = 10;
   // From connecting to the rendezvous until the client has proved that it is a rank.
   double authentication = 10;
   // After SIGKILL, without output, until a host that has not ended is given up.
@@ -24,8 +27,8 @@ struct Timeouts {
   double pending_signal = 5;
 };
 
-// INVALID_ARGUMENT: the variable is no number of seconds.
-Result<Timeouts> chosen_timeouts();
+// `keeps_going`: deaths do not end the job. INVALID_ARGUMENT: the variable is no number of seconds.
+Result<Timeouts> chosen_timeouts(bool keeps_going);
 // The same, but the defaults where the variable is wrong: chosen_timeouts() reports that later.
 Timeouts timeouts_or_default();
 

@@ -41,8 +41,8 @@ REMOTE, COLLECTIVES, APPS, RADIX, CLUSTER = "remote", "collectives", "apps", "ra
 OPEN_MPI = "open_mpi"
 SLURM = "slurm"
 PMPI = "pmpi"
-SURVIVORS = "survivors"
 BROWSER = "browser"
+SURVIVORS, LOST_HOST = "survivors", "lost_host"
 SUITES = {
     UNIT: google_test("ibcoll_unit_tests"),
     SIMULATED: google_test("ibcoll_simulated_tests"),
@@ -76,6 +76,7 @@ SUITES = {
     TIDY: BUILT,
     API: python_test("tests/multiprocess/test_api.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_api_ranks"),
     SURVIVORS: python_test("tests/multiprocess/test_survivors.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_survivor_ranks"),
+    LOST_HOST: python_test("tests/multiprocess/test_lost_host.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_survivor_ranks"),
     REMOTE: google_test("ibcoll_remote_tests", "ibcoll_ucx"),
     COLLECTIVES: python_test("tests/multiprocess/test_collectives.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_perf",
                              "ibcoll_api_ranks"),
