@@ -19,11 +19,14 @@ void write(NodeWindow& w, ConstBytes operand) {
   w.write(Bytes(w.own_area(w.rank(), operand.size()), operand.size()), operand);
 }
 
+// Nobody reads the operand of the last rank, unless its leader combines those of the node.
+bool is_read(const NodeWindow& w, bool one_node) { return !one_node || w.rank() + 1 < w.size(); }
+
 template <bool kInclusive>
 OneStep one_step(const Args& a, const NodeWindow& w) {
   if (a.bytes == 0 || piece_bytes(w, a) < a.bytes) return {};
-  OneStep step{.kind = OneStep::Kind::kOwn, .end = w.rank(), .bytes = a.bytes};
-  step.write = [](NodeWindow& window, const Args& args) { write(window, args.operand()); };
+  OneStep step{.kind = OneStep::Kind::kOwn, .end = w.rank(), .bytes = is_read(w, true) ? a.bytes : 0};
+  if (is_read(w, true)) step.write = [](NodeWindow& window, const Args& args) { write(window, args.operand()); };
   if (kInclusive || w.rank() > 0)
     step.finish = [](NodeWindow& window, const Args& args) {
       combine_own_areas(window, args.reduction, args.buffer(), args.operand().data(), 0, args.bytes,
@@ -48,8 +51,9 @@ Task run(Comm& c, Args a) {
     const Bytes result = part(a.buffer(), at, piece);
     const uint64_t n = result.size();
     const Bytes total(memory, between ? n : 0), before(memory + piece, between ? n : 0);
-    co_await c.next_own_step(n);
-    write(w, operand);
+    const bool writes = is_read(w, nodes.node_count() == 1);
+    co_await c.next_own_step(writes ? n : 0);
+    if (writes) write(w, operand);
     c.publish();
     for (int i = 0; i < (between ? w.size() : local); ++i)
       if (i != local) co_await c.published(i);

@@ -189,6 +189,18 @@ FAULTS = [
           "    c.publish();\n"
           "    co_await c.all_published();\n",
           SIMULATED, "ScanOfNodesInAChain*"),
+    Fault("scan_shm_chain_passes_on_the_operand", COLLECTIVES + "scan/shm_chain.cc",
+          "  if (upto) w.write(Bytes(upto, result.size()), result, w.rank() + 1);",
+          "  if (upto) w.write(Bytes(upto, result.size()), operand, w.rank() + 1);",
+          SIMULATED, every("scan", "shm_chain")),
+    Fault("exscan_shm_chain_overwrites_the_operand", COLLECTIVES + "scan/shm_chain.cc",
+          "  const uint64_t count = operand.size() / reduction.element_bytes();\n  if (upto && below)",
+          "  const uint64_t count = operand.size() / reduction.element_bytes();\n"
+          "  if (below) Comm::copy(result, ConstBytes(below, result.size()));\n  if (upto && below)",
+          SIMULATED, every("exscan", "shm_chain")),
+    Fault("scan_node_last_rank_of_each_node_is_unread", COLLECTIVES + "scan/node.cc",
+          "return !one_node || w.rank() + 1 < w.size();", "return one_node ? w.rank() + 1 < w.size() : w.rank() + 1 < w.size();",
+          SIMULATED, every("scan", "node")),
     Fault("reduce_scatter_node_direct_pieces_in_one_place", COLLECTIVES + "reduce_scatter/node_direct.cc",
           "return at / cell % 2;",
           "return at / cell * 0;",
