@@ -52,7 +52,8 @@ Task run(Comm& c, Args a) {
     const uint64_t n = result.size();
     const Bytes total(memory, between ? n : 0), before(memory + piece, between ? n : 0);
     const bool writes = is_read(w, nodes.node_count() == 1);
-    co_await c.next_own_step(writes ? n : 0);
+    const uint64_t written = writes ? n : 0;
+    co_await c.next_own_step(written);
     if (writes) write(w, operand);
     c.publish();
     for (int i = 0; i < (between ? w.size() : local); ++i)

@@ -46,7 +46,8 @@ Task run(Comm& c, Args a) {
   for (uint64_t at = 0; at < a.bytes; at += piece) {
     const ConstBytes operand = part(a.operand(), at, piece);
     const Bytes result = part(a.buffer(), at, piece);
-    co_await c.next_own_step(last ? 0 : operand.size());
+    const uint64_t written = last ? 0 : operand.size();
+    co_await c.next_own_step(written);
     if (!first) {
       c.publish_part();  // nothing but the digest of the call, to which that of the lower rank is compared
       co_await c.published(w.rank() - 1);
