@@ -99,7 +99,8 @@ ibcoll_suite(rdma_in_memory release SECONDS 240 BESIDE
              TARGETS all ibcoll_conformance_tests ibcoll_rdma_in_memory_tests
   COMMAND [[all_of "$in_memory $build/bin/ibcoll_conformance_tests --gtest_filter=*verbs_*:-*SeenByThoseWhoOnlyListen*" \
     "$in_memory $build/bin/ibcoll_rdma_in_memory_tests" "python3 tests/cases.py tests/rdma_in_memory/test_jobs.py"]])
-ibcoll_suite(survivors release SECONDS 300 BESIDE TARGETS ibcoll_run ibcoll_ucx ibcoll_survivor_ranks
+ibcoll_suite(survivors release SECONDS 300 BESIDE
+             TARGETS ibcoll_run ibcoll_ucx ibcoll_verbs ibcoll_rdma_in_memory ibcoll_survivor_ranks ibcoll_heat
   COMMAND [[all_of "python3 tests/cases.py tests/multiprocess/test_"{survivors,lost_host}.py]])
 ibcoll_suite(no_memory release SECONDS 240 BESIDE TARGETS ibcoll_ucx ibcoll_refused_memory_tests
   COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_refused_memory_tests"]])
@@ -148,7 +149,8 @@ ibcoll_suite(sweep_rdma_in_memory release ALL SECONDS 400 BESIDE TARGETS all ibc
 ibcoll_suite(sweep_api release ALL SECONDS 900 TARGETS all ibcoll_api_ranks
   COMMAND [[export IBCOLL_TEST_SWEEP=all
     all_of "python3 tests/cases.py tests/multiprocess/test_api.py --part "{1,2}/2]])
-ibcoll_suite(sweep_survivors release ALL SECONDS 1500 BESIDE TARGETS ibcoll_run ibcoll_ucx ibcoll_survivor_ranks
+ibcoll_suite(sweep_survivors release ALL SECONDS 1500 BESIDE
+             TARGETS ibcoll_run ibcoll_ucx ibcoll_verbs ibcoll_rdma_in_memory ibcoll_survivor_ranks ibcoll_heat
   COMMAND [[IBCOLL_TEST_SWEEP=all python3 tests/cases.py tests/multiprocess/test_survivors.py]])
 ibcoll_suite(sweep_mpi release ALL SECONDS 1500 TARGETS all ibcoll_under_mpi_programs
   COMMAND [[IBCOLL_TEST_SWEEP=all python3 tests/cases.py tests/under_mpi/test_{pmpi,openmpi,packages}.py]])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ranks that ibcoll_run --keep-going starts, some of which die: the others agree, shrink and go on. test_survivors.py.
 #include <dirent.h>
+#include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/multiprocess/checked_call.h"
 #include "tests/multiprocess/scenario.h"
 
 namespace ibcoll::multiprocess {
@@ -47,6 +49,12 @@ void connect_all(const Rank& self) {
   args.bytes = sizeof(double);
   args.algorithm = "direct";
   for (int i = 0; i < 3; ++i) expect_ok(ibcoll_collective_run(self.world, &args), "alltoall");
+}
+
+void agree_once(ibcoll_team_t team) {
+  uint64_t nothing = 0;
+  int none = 0;
+  expect_ok(ibcoll_team_agree(team, &nothing, nullptr, &none), "ibcoll_team_agree");
 }
 
 // Some calls, whose results are verified. False: one failed, by a death or because another rank has revoked the team.
@@ -92,9 +100,7 @@ void random_deaths(Rank& self, unsigned seed, int deaths) {
   std::iota(members.begin(), members.end(), 0);
   expect(work(self, self.world, members, 3), "before any death: {}", ibcoll_last_error());
   connect_all(self);
-  uint64_t nothing = 0;
-  int none = 0;
-  expect_ok(ibcoll_team_agree(self.world, &nothing, nullptr, &none), "ibcoll_team_agree");  // all are connected
+  agree_once(self.world);  // all are connected
   const int descriptors = open_descriptors();
   die_at_random(self, seed, deaths);
   ibcoll_team_t team = self.world;
@@ -224,6 +230,86 @@ void lost_host(Rank& self) {
   expect_ok(ibcoll_team_free(shrunk), "ibcoll_team_free");
 }
 
+// What this process holds.
+struct Levels {
+  size_t heap = 0, mappings = 0;
+  int descriptors = open_descriptors();
+};
+Levels levels() {
+  Levels now;
+  const struct mallinfo2 info = ::mallinfo2();
+  now.heap = info.uordblks + info.hblkhd;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) ++now.mappings;
+  return now;
+}
+
+// All but two ranks die, one after the other, the last one first. What a rank holds stays at its level.
+void one_by_one(Rank& self) {
+  connect_all(self);
+  std::vector<int> members(static_cast<size_t>(self.size));
+  std::iota(members.begin(), members.end(), 0);
+  ibcoll_team_t team = self.world;
+  Levels first, now;
+  while (members.size() > 2) {
+    agree_once(team);  // all have got this far
+    if (self.rank == members.back()) ::raise(SIGKILL);
+    members.pop_back();
+    while (!gathered(team, self.rank).empty()) {  // until the death is seen
+    }
+    expect_ok(ibcoll_team_revoke(team), "ibcoll_team_revoke");
+    ibcoll_team_t shrunk = nullptr;
+    if (!expect_ok(ibcoll_team_shrink(team, &shrunk), "ibcoll_team_shrink")) return;
+    if (team != self.world) expect_ok(ibcoll_team_free(team), "ibcoll_team_free");
+    team = shrunk;
+    expect(work(self, team, members, 3), "{}", ibcoll_last_error());
+    now = levels();
+    if (first.heap == 0) first = now;
+  }
+  fmt::print("rank {}: heap {} to {}, mappings {} to {}, descriptors {} to {}\n", self.rank, first.heap, now.heap,
+             first.mappings, now.mappings, first.descriptors, now.descriptors);
+  std::fflush(stdout);
+  constexpr size_t kSlack = 64 << 10;
+  expect(now.heap <= first.heap + kSlack, "heap {}, {} before", now.heap, first.heap);
+  expect(now.mappings <= first.mappings + 2, "{} mappings, {} before", now.mappings, first.mappings);
+  expect(now.descriptors <= first.descriptors, "{} descriptors, {} before", now.descriptors, first.descriptors);
+  expect_ok(ibcoll_team_free(team), "ibcoll_team_free");
+}
+
+// The test stops rank 1 in a long transfer, kills rank 2, continues rank 1 after some seconds, and makes `gate`. Once the call
+// has failed, no rank writes to the memory of another one.
+void stopped(Rank& self, const std::string& gate) {
+  CheckedCall call(self.world, {.collective = IBCOLL_ALLTOALL, .bytes = 1'000'000});
+  expect(call.run(0), "before any death");
+  fmt::print("rank {} is pid {}\n", self.rank, ::getpid());
+  std::fflush(stdout);
+  ibcoll_status_t status = IBCOLL_OK;
+  for (uint64_t round = 1; status == IBCOLL_OK; ++round) {
+    call.fill(round);
+    status = call.call();
+    if (status == IBCOLL_OK) call.verify(round);
+  }
+  expect(status == IBCOLL_ERR_PEER_FAILED || status == IBCOLL_ERR_REVOKED, "alltoall: {}", ibcoll_last_error());
+  call.scribble();
+  expect_ok(ibcoll_team_revoke(self.world), "ibcoll_team_revoke");
+  uint64_t flags = 0;
+  std::vector<int> failed(static_cast<size_t>(self.size)), members;
+  int count = self.size;
+  if (!expect_ok(ibcoll_team_agree(self.world, &flags, failed.data(), &count), "ibcoll_team_agree")) return;
+  failed.resize(static_cast<size_t>(count));
+  fmt::print("dead: {}.\n", text_of(failed));
+  std::fflush(stdout);
+  for (int rank = 0; rank < self.size; ++rank)
+    if (std::find(failed.begin(), failed.end(), rank) == failed.end()) members.push_back(rank);
+  ibcoll_team_t shrunk = nullptr;
+  if (!expect_ok(ibcoll_team_shrink(self.world, &shrunk), "ibcoll_team_shrink")) return;
+  expect(work(self, shrunk, members, 5), "{}", ibcoll_last_error());
+  while (::access(gate.c_str(), F_OK) != 0) sleep_seconds(0.02);
+  expect(call.scribbled(), "memory was written after the call had returned");
+  expect(work(self, shrunk, members, 5), "{}", ibcoll_last_error());
+  expect_ok(ibcoll_team_free(shrunk), "ibcoll_team_free");
+}
+
 void arguments(Rank& self) {
   uint64_t flags = 1;
   int count = 0, dead[1];
@@ -296,10 +382,12 @@ int run(const std::vector<std::string>& words) {
   self.size = ibcoll_context_size(self.context);
   set_rank_of_lines(self.rank);
   const std::map<std::string, std::function<void(Rank&)>> scenarios = {
-      {"overlapping", overlapping}, {"other_calls", other_calls}, {"late", late},  {"deserted", deserted},
-      {"lost_host", lost_host},     {"arguments", arguments},     {"alone", alone}};
+      {"overlapping", overlapping}, {"other_calls", other_calls}, {"late", late},           {"deserted", deserted},
+      {"one_by_one", one_by_one},   {"lost_host", lost_host},     {"arguments", arguments}, {"alone", alone}};
   if (words[0] == "random")
     random_deaths(self, static_cast<unsigned>(std::stoul(words.at(1))), std::stoi(words.at(2)));
+  else if (words[0] == "stopped")
+    stopped(self, words.at(1));
   else
     scenarios.at(words[0])(self);
   if (complaints() == 0) expect_ok(ibcoll_context_destroy(self.context), "ibcoll_context_destroy");

@@ -87,31 +87,57 @@ class LostHost(unittest.TestCase):
             process.wait()
             process.stdout.close()
 
-    def test_its_ranks_end_before_they_count_as_dead(self):
+    @contextlib.contextmanager
+    def job(self, *words, timeouts=None):
+        """A job of two ranks on each host, the process ids of the ranks, and what reads its standard error so far."""
         shell = self.folder / "shell"
         shell.write_text(SHELL)
-        environment = ranks.environment({"UCX_NET_DEVICES": "eth0", "IBCOLL_NET": "ucx"})
+        environment = ranks.environment({"UCX_NET_DEVICES": "eth0", "IBCOLL_NET": "ucx",
+                                         **({"IBCOLL_RUN_TIMEOUTS": str(timeouts)} if timeouts else {})})
         with self.started(self.hosts[1], sys.executable, "-c", DAEMON, ADDRESSES[1], stderr=subprocess.DEVNULL) as daemon, \
                 open(self.folder / "errors", "w+", encoding="utf-8") as errors:
             port = daemon.stdout.readline().strip()
-            words = ["--keep-going", "--rsh", f"{sys.executable} {shell} {port}", "--timeout", ranks.SECONDS,
-                     "--host", f"localhost:2,{ADDRESSES[1]}:2", ranks.tool("ibcoll_survivor_ranks"), "lost_host"]
-            with self.started(self.hosts[0], ranks.tool("ibcoll_run"), *words, stderr=errors, env=environment) as job:
+            options = ["--keep-going", "--rsh", f"{sys.executable} {shell} {port}", "--timeout", ranks.SECONDS,
+                       "--host", f"localhost:2,{ADDRESSES[1]}:2", ranks.tool("ibcoll_survivor_ranks")]
+            with self.started(self.hosts[0], ranks.tool("ibcoll_run"), *options, *words, stderr=errors, env=environment) as job:
                 lines = "".join(job.stdout.readline() for _ in range(4))
                 pids = {int(rank): int(pid) for rank, pid in re.findall(r"rank (\d) is pid (\d+)", lines)}
-                cut = time.monotonic()
-                self.do(self.switch, "ip link set port2 nomaster")
                 said = lambda: (self.folder / "errors").read_text(encoding="utf-8")
-                while any(os.path.exists(f"/proc/{pids[rank]}") for rank in (2, 3)):
-                    self.assertNotIn("was lost", said(), "they run on")
-                    self.assertLess(time.monotonic() - cut, ranks.SECONDS)
-                    time.sleep(0.05)
-                ended = time.monotonic() - cut
+                yield job, pids, said
                 self.assertEqual(job.wait(ranks.SECONDS), 0, said())
                 self.assertNotIn("WRONG", said())
                 self.assertIn("2 of 4 ranks did not finish: rank 2 was lost", said())
-                # The launcher was heard less than a second before the cut.
-                self.assertGreater(ended, 8)
+
+    def wait_until(self, condition):
+        end = time.monotonic() + ranks.SECONDS
+        while not condition():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+
+    def test_its_ranks_end_before_they_count_as_dead(self):
+        with self.job("lost_host") as (_, pids, said):
+            cut = time.monotonic()
+            self.do(self.switch, "ip link set port2 nomaster")
+            self.wait_until(lambda: not any(os.path.exists(f"/proc/{pids[rank]}") for rank in (2, 3)))
+            self.assertNotIn("was lost", said(), "they have run on")
+            self.assertGreater(time.monotonic() - cut, 8)  # it heard the launcher less than a second before the cut
+
+    def test_one_that_was_stopped_changes_no_byte_once_it_is_continued(self):
+        """As a virtual machine that is paused: its ranks count as dead meanwhile."""
+        gate = self.folder / "gate"
+        with self.job("stopped", gate, timeouts=3) as (job, pids, said):
+            agent = int(pathlib.Path(f"/proc/{pids[2]}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1])
+            time.sleep(0.2)
+            for pid in (pids[2], pids[3], agent):
+                os.kill(pid, signal.SIGSTOP)
+            self.wait_until(lambda: "rank 3 was lost" in said())
+            for line in (job.stdout.readline(), job.stdout.readline()):
+                self.assertEqual(line, "dead: 2,3.\n")
+            for pid in (pids[2], pids[3], agent):
+                os.kill(pid, signal.SIGCONT)
+            self.wait_until(lambda: not any(os.path.exists(f"/proc/{pids[rank]}") for rank in (2, 3)))
+            time.sleep(0.5)
+            gate.touch()
 
 
 if __name__ == "__main__":
