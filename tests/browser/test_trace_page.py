@@ -37,7 +37,7 @@ def distance(one, other):
     return sum((a - b) ** 2 for a, b in zip(one, other)) ** 0.5
 
 
-class TracePage(test_trace.TraceTest):
+class PageTest(test_trace.TraceTest):
     @classmethod
     def setUpClass(cls):
         if chromium.PROGRAM is None:
@@ -45,6 +45,15 @@ class TracePage(test_trace.TraceTest):
         cls.browser = chromium.Browser()
         cls.addClassCleanup(cls.browser.close)
 
+    def open(self, **how):
+        file = self.folder / "a page #1.html"
+        self.answer(self.file, "--html", file)
+        page = chromium.Page(self.browser, file, **how)
+        self.addCleanup(page.close)
+        return page
+
+
+class TracePage(PageTest):
     def trace(self, ranks, calls, milliseconds=1.0):
         """Call k lasts from millisecond k to k + 0.9. The ranks arrive one after the other in its first half."""
         unit = int(milliseconds * 1e6)
@@ -52,13 +61,6 @@ class TracePage(test_trace.TraceTest):
             self.write(rank, [self.record(int(unit * (call + rank / (2 * ranks))), int(unit * (call + 0.9)),
                                           op=call + 1, ranks=ranks, collective=COLLECTIVES[call % len(COLLECTIVES)])
                               for call in range(calls)], ranks=ranks)
-
-    def open(self, **how):
-        file = self.folder / "a page #1.html"
-        self.answer(self.file, "--html", file)
-        page = chromium.Page(self.browser, file, **how)
-        self.addCleanup(page.close)
-        return page
 
     def where(self, page, call, part, rank):
         """The pixel at `part` of the time of a call, in the row of a rank."""
@@ -188,7 +190,9 @@ class TracePage(test_trace.TraceTest):
         self.assertLess(page.seconds, 60)
         self.assertEqual(list(page.complaints()), [])
 
-    def test_a_real_trace(self):
+
+class RealTrace(PageTest):
+    def test_its_calls_are_drawn(self):
         done = subprocess.run([BUILD / "bin/ibcoll_run", "-n", "4", BUILD / "bin/ibcoll_perf", "alltoall", "-m", "100000",
                                "--iterations", "5"], env={**os.environ, "IBCOLL_TRACE": str(self.file)}, timeout=120,
                               capture_output=True, text=True, check=False)
