@@ -114,6 +114,8 @@ ibcoll_suite(installed release SECONDS 120 BESIDE TARGETS all
   COMMAND [[tests/installed/run $build]])
 ibcoll_suite(cluster release SECONDS 450 TARGETS all ibcoll_under_mpi_programs
   COMMAND [[python3 tests/cases.py tests/perf/test_cluster.py]])
+ibcoll_suite(clusters release SECONDS 100 BESIDE TARGETS ibcoll_run ibcoll_ucx ibcoll_info
+  COMMAND [[python3 tests/cases.py tests/clusters]])
 ibcoll_suite(vm release SECONDS 600 ALONE LOCKS vm TARGETS all ibcoll_conformance_tests ibcoll_api_ranks
   COMMAND [[tests/vm/steps brief]])
 

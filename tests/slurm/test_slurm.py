@@ -3,10 +3,14 @@
 
 import json
 import os
+import sys
 import unittest
 from pathlib import Path
 
 import slurm_bed
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "clusters"))
+import page
 
 BUILD = (Path(__file__).resolve().parents[2] / os.environ.get("build", "build/release")).resolve()
 BIN = BUILD / "bin"
@@ -68,6 +72,15 @@ class Slurm(unittest.TestCase):
                 done.stdout = output.read_text()
                 self.assert_job(done, 4, jobs=3)
                 self.assertIn("ibcoll_run: hosts of the Slurm allocation (SLURM_JOB_NODELIST): n1", done.stdout)
+
+    def test_the_lines_of_the_page(self):
+        page.make_sum(self.bed.folder)
+        srun, sbatch, line = page.lines("Slurm")
+        (self.bed.folder / "job").write_text(f"#!/bin/sh\n{line.replace('ibcoll_run', f'ibcoll_run --rsh {slurm_bed.AGENT}')}\n")
+        done = self.bed.run("sh", "-c", f"PATH=$PATH:{BIN} && {srun} && {sbatch} && cat out")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(sorted(line for line in done.stdout.splitlines() if line.startswith("rank ")),
+                         sorted(2 * page.sums(4)), done.stdout + done.stderr)
 
     def test_salloc(self):
         for how, start in (("ibcoll_run", RUN), ("MPICH", ("mpirun.mpich",)), ("Open MPI", ("mpirun.openmpi",)),

@@ -42,6 +42,7 @@ OPEN_MPI = "open_mpi"
 SLURM = "slurm"
 PMPI = "pmpi"
 BROWSER = "browser"
+CLUSTERS = "clusters"
 SURVIVORS, LOST_HOST = "survivors", "lost_host"
 SUITES = {
     UNIT: google_test("ibcoll_unit_tests"),
@@ -89,6 +90,7 @@ SUITES = {
     PMPI: python_test("tests/under_mpi/test_pmpi.py", "ibcoll_ucx", "ibcoll_pmpi_openmpi", "ibcoll_pmpi_mpich",
                       "ibcoll_under_mpi_programs", "ibcoll_tables"),
     SLURM: python_test("tests/slurm", "all", "ibcoll_bootstrap_programs"),
+    CLUSTERS: python_test("tests/clusters", "ibcoll_run", "ibcoll_ucx", "ibcoll_info"),
     BROWSER: Suite(("ibcoll_trace",), ("/usr/bin/python3", "tests/cases.py", "-f", "tests/browser", "{tests}")),
     CLUSTER: python_test("tests/perf/test_cluster.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_info", "ibcoll_perf"),
 }

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is wrong in a source, a page or a package although every program works."""
 
-from .fault import DOCS, FORMAT, HEADERS, INSTALLED, LAYERING, TIDY, TOOL_PAGES, Fault
+from .fault import CLUSTERS, DOCS, FORMAT, Fault, HEADERS, INSTALLED, LAYERING, TIDY, TOOL_PAGES
 
 FAULTS = [
+    Fault("podman_without_standard_input", "docs/clusters.md", '--rsh "podman exec -i"', '--rsh "podman exec"',
+          CLUSTERS, "test_containers"),
+    Fault("job_of_pbs_with_half_of_its_ranks", "docs/clusters.md", "    ibcoll_run ./sum                       # on the allocated hosts, by ssh\n",
+          "    ibcoll_run -n 2 ./sum\n", CLUSTERS, "test_pbs"),
+    Fault("agent_of_pods_without_standard_input", "docs/clusters.md", "kubectl exec -i", "kubectl exec",
+          CLUSTERS, "test_kubernetes"),
     Fault("conditional_in_a_co_await", "runtime/collectives/allgather/direct.cc",
           "co_await c.ready(c.peer(i), own.size());", "co_await c.ready(c.peer(i), a.bytes > 0 ? own.size() : 0);",
           LAYERING, "test_await_rules.ThisTree"),
