@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tools/ibcoll_trace/analysis.h"
-#include "tools/ibcoll_trace/page_calls.h"
 #include "tools/options/output_file.h"
+#include "tools/traces/page_calls.h"
 #include "tools/traces/trace.h"
 
 namespace ibcoll::tracing {

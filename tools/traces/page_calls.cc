@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/ibcoll_trace/page_calls.h"
+#include "tools/traces/page_calls.h"
 
 #include <fmt/format.h>
 
@@ -100,18 +100,19 @@ std::string left_out(const TracedJob& job, const std::vector<PageCall>& shown) {
   return text;
 }
 
-void write_calls(const TracedJob& job, const std::vector<PageCall>& shown, OutputFile& page) {
+void write_calls(const TracedJob& job, const std::vector<PageCall>& shown, double least_us, const Writer& write) {
   std::map<std::string, size_t> sites;
   Json texts = Json::array();
   for (const PageCall& one : shown)
     if (sites.emplace(one.call->site.text, sites.size()).second) texts.push_back(one.call->site.text);
-  page.write(fmt::format("{{\"ranks\":{},\"sites\":{},\"calls\":[", job.ranks, script_text(texts)));
+  write(
+      fmt::format("{{\"ranks\":{},\"least\":{:.3f},\"sites\":{},\"calls\":[", job.ranks, least_us, script_text(texts)));
   const int64_t begin = job.calls.empty() ? 0 : job.calls.front().first_ns;
   for (const PageCall& one : shown) {
-    if (&one != &shown.front()) page.write(",");
-    page.write(script_text(call_json(one, sites.at(one.call->site.text), begin)));
+    if (&one != &shown.front()) write(",");
+    write(script_text(call_json(one, sites.at(one.call->site.text), begin)));
   }
-  page.write("]}");
+  write("]}");
 }
 
 }  // namespace ibcoll::tracing
