@@ -239,7 +239,7 @@ class Output(SimTest):
     def test_the_manual_has_every_option_of_the_model(self):
         done = sim("--help")
         self.assertEqual(done.returncode, 0)
-        manual = (ROOT / "docs/ibcoll_sim.md").read_text()
+        manual = "".join((ROOT / "docs" / page).read_text() for page in ("ibcoll_sim.md", "replay.md"))
         options = set(re.findall(r"^ +(--[a-z-]+) FLOAT", done.stdout, re.M))
         self.assertGreater(len(options), 7)
         for option in options:

@@ -86,48 +86,66 @@ uint64_t Calls::list_bytes(const oracle::CallParams& params) {
   return params.row().sizes == SizesKnown::kToPairs ? 2 * p * list : params.row().irregular() ? list : 0;
 }
 
+BlockList known_blocks(const oracle::CallParams& params) {
+  BlockList known;
+  const SizesKnown sizes = params.row().sizes;
+  if (sizes == SizesKnown::kToAll || sizes == SizesKnown::kToRoot)
+    for (int rank = 0; rank < params.p; ++rank) known.add(params.block_bytes(rank, rank));
+  return known;
+}
+
+PairLists pair_lists(const oracle::CallParams& params, int rank) {
+  PairLists lists;
+  if (params.row().sizes != SizesKnown::kToPairs) return lists;
+  for (int peer = 0; peer < params.p; ++peer) {
+    lists.sends.add(params.block_bytes(rank, peer));
+    lists.receives.add(params.block_bytes(peer, rank));
+  }
+  return lists;
+}
+
+Extents extents_of(const oracle::CallParams& params) { return {send_extent(params), recv_extent(params)}; }
+
+Result<Args> bare_args(const oracle::CallParams& params, int rank, std::byte* send, std::byte* recv,
+                       const BlockList& known, const PairLists& pairs) {
+  const Collective& row = params.row();
+  ibcoll_collective_args_t given = arguments_of(row.id, send, recv, params.bytes);
+  given.scheme = params.scheme;
+  given.root = params.root;
+  given.type = params.type;
+  given.op = params.op;
+  given.count = params.count;
+  given.element_bytes = params.opaque_bytes;
+  if (row.sizes == SizesKnown::kToRoot) given.bytes = known.counts[static_cast<size_t>(rank)];
+  const bool of_pairs = row.sizes == SizesKnown::kToPairs;
+  const BlockList& sends = of_pairs ? pairs.sends : known;
+  const BlockList& receives = of_pairs ? pairs.receives : known;
+  if (row.irregular()) {
+    given.send_counts = sends.counts.data(), given.send_displacements = sends.displacements.data();
+    given.recv_counts = receives.counts.data(), given.recv_displacements = receives.displacements.data();
+  }
+  Result<Args> args = check_without_buffers(given, rank, params.p);
+  if (args.ok() && row.irregular() && row.reduces()) args->send.displacements = known.displacements.data();
+  return args;
+}
+
 Calls::Calls(oracle::CallParams params, bool with_bytes)
     : params_(std::move(params)),
       with_bytes_(with_bytes),
       addresses_(with_bytes ? 0 : send_extent(params_) + recv_extent(params_)),
       send_bytes_(with_bytes ? 0 : send_extent(params_)) {
-  if (with_bytes) {
-    for (int rank = 0; rank < params_.p; ++rank) cases_.emplace_back(params_, rank);
+  if (!with_bytes) {
+    known_ = known_blocks(params_);
     return;
   }
-  const SizesKnown known = params_.row().sizes;
-  if (known == SizesKnown::kToAll || known == SizesKnown::kToRoot)
-    for (int rank = 0; rank < params_.p; ++rank) all_.add(params_.block_bytes(rank, rank));
+  for (int rank = 0; rank < params_.p; ++rank) cases_.emplace_back(params_, rank);
 }
 
 Result<Args> Calls::args(int rank) {
   if (with_bytes_) return check_arguments(cases_[static_cast<size_t>(rank)].args(), rank, params_.p);
-  const Collective& row = params_.row();
-  ibcoll_collective_args_t given =
-      arguments_of(row.id, addresses_.all().data(), addresses_.all().data() + send_bytes_, params_.bytes);
-  given.scheme = params_.scheme;
-  given.root = params_.root;
-  given.type = params_.type;
-  given.op = params_.op;
-  given.count = params_.count;
-  if (row.sizes == SizesKnown::kToRoot) given.bytes = all_.counts[static_cast<size_t>(rank)];
-  const Blocks *send = &all_, *recv = &all_;
-  if (row.sizes == SizesKnown::kToPairs) {
-    Blocks& sends = of_pairs_.emplace_back();
-    Blocks& receives = of_pairs_.emplace_back();
-    for (int peer = 0; peer < params_.p; ++peer) {
-      sends.add(params_.block_bytes(rank, peer));
-      receives.add(params_.block_bytes(peer, rank));
-    }
-    send = &sends, recv = &receives;
-  }
-  if (row.irregular()) {
-    given.send_counts = send->counts.data(), given.send_displacements = send->displacements.data();
-    given.recv_counts = recv->counts.data(), given.recv_displacements = recv->displacements.data();
-  }
-  Result<Args> args = check_without_buffers(given, rank, params_.p);
-  if (args.ok() && row.irregular() && row.reduces()) args->send.displacements = all_.displacements.data();
-  return args;
+  of_pairs_.push_back(pair_lists(params_, rank));
+  std::byte* const send = addresses_.all().data();
+  return bare_args(params_, rank, send, send + send_bytes_, known_, of_pairs_.back());
 }
 
 }  // namespace ibcoll::simulator

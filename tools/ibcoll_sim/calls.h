@@ -31,6 +31,31 @@ class Addresses {
   Status status_;
 };
 
+// Irregular blocks, one after the other.
+struct BlockList {
+  std::vector<uint64_t> counts, displacements;
+  void add(uint64_t bytes) {
+    displacements.push_back(counts.empty() ? 0 : displacements.back() + counts.back());
+    counts.push_back(bytes);
+  }
+};
+
+// The blocks of all ranks, where all ranks know them, or the root does; else empty.
+BlockList known_blocks(const oracle::CallParams& params);
+// What a rank sends to each, and receives from each, where only pairs of ranks know that; else empty.
+struct PairLists {
+  BlockList sends, receives;
+};
+PairLists pair_lists(const oracle::CallParams& params, int rank);
+// Bytes of the largest buffers of any rank, the send buffer first.
+struct Extents {
+  uint64_t send = 0, recv = 0;
+};
+Extents extents_of(const oracle::CallParams& params);
+// The arguments of a rank whose buffers are at these addresses, without memory. The lists outlive them.
+Result<Args> bare_args(const oracle::CallParams& params, int rank, std::byte* send, std::byte* recv,
+                       const BlockList& known, const PairLists& pairs);
+
 class Calls {
  public:
   // Fails where the blocks do not fit into the address space, or with bytes not into `most_bytes` of memory.
@@ -47,21 +72,13 @@ class Calls {
   oracle::Damage damage(int rank) const { return cases_[static_cast<size_t>(rank)].damage(1); }
 
  private:
-  struct Blocks {
-    std::vector<uint64_t> counts, displacements;
-    void add(uint64_t bytes) {
-      displacements.push_back(counts.empty() ? 0 : displacements.back() + counts.back());
-      counts.push_back(bytes);
-    }
-  };
-
   oracle::CallParams params_;
   bool with_bytes_;
   Addresses addresses_;
   uint64_t send_bytes_;                 // of the addresses
   std::deque<oracle::CallCase> cases_;  // with bytes
-  Blocks all_;                          // that all ranks, or the root, know
-  std::deque<Blocks> of_pairs_;         // two for each rank
+  BlockList known_;
+  std::deque<PairLists> of_pairs_;  // of each rank
 };
 
 }  // namespace ibcoll::simulator

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,21 @@ struct Arrival {
   double us = 0;
 
   Time of(int rank) const;
+};
+
+// ibcoll_sim --replay
+struct ReplayOptions {
+  enum class Scaled { kFixed, kPerRank, kPerJob };
+
+  std::string path;                   // of the traces; empty: no replay
+  int nodes = 0, ranks_per_node = 0;  // 0: not given
+  std::string algorithm = "auto", peer = "none";
+  double speedup = 1;
+  bool together = false, partial = false;
+  Scaled scaled = Scaled::kFixed;
+  uint64_t seed = 1;
+  std::string html;                          // file; empty: none
+  std::set<std::string, std::less<>> given;  // options of the model
 };
 
 struct Options {
@@ -49,8 +66,13 @@ struct Options {
 
   Format format = Format::kTable;
   std::string trace;  // file; empty: none
+  ReplayOptions replay;
+  std::vector<int> placement;  // the node of each rank; empty: in blocks
 
-  int node_of(int rank) const { return static_cast<int>(static_cast<int64_t>(rank) * nodes / ranks); }
+  int node_of(int rank) const {
+    if (!placement.empty()) return placement[static_cast<size_t>(rank)];
+    return static_cast<int>(static_cast<int64_t>(rank) * nodes / ranks);
+  }
 };
 
 std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options& options);

@@ -3,7 +3,7 @@
 
 from .fault import BROWSER, Fault
 
-PAGE = "tools/ibcoll_trace/page.cc"
+PAGE = "tools/traces/time_line.cc"
 FAULTS = [
     Fault("trace_page_that_needs_a_network", PAGE, '<meta charset="utf-8">',
           '<meta charset="utf-8"><link rel="stylesheet" href="https://example.org/a.css">', BROWSER, "TracePage"),

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ibcoll_sim --replay as its users meet it. The build tree is taken from $build, else build/release."""
+
+import csv
+import io
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = (ROOT / os.environ.get("build", "build/release")).resolve()
+HEADER = ("# ibcoll trace 5 rank {} ranks {} job {} clock m node {} cores 1 ranks_per_core 1 alpha_us 2 cpu_us 0.5 "
+          "beta_us_per_byte 0.0001 copy_us_per_byte 0.0001 flag_us 0.1 calls {} dropped {} sites 1 teams {} counts {}\n")
+
+
+class ReplayTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def tool(self, *words, tool="ibcoll_sim"):
+        command = [str(word) for word in (BUILD / "bin" / tool, *words)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+
+    def replay(self, *words):
+        """The variants by name, and the rest of the answer."""
+        done = self.tool("--replay", self.folder, *words, "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        answer = json.loads(done.stdout)
+        return {variant["name"]: variant for variant in answer["variants"]}, answer
+
+    def refused(self, *parts, words=(), status=2):
+        done = self.tool("--replay", self.folder, *words)
+        self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
+        for part in parts:
+            self.assertIn(str(part), done.stderr)
+
+    def write(self, rank, calls, ranks=2, job="a", node=None, dropped=0, teams=("1 0-1",), counts=(), end="end\n"):
+        text = HEADER.format(rank, ranks, job, rank if node is None else node, len(calls), dropped, len(teams), len(counts))
+        text += "code p - 0x10 -\n" + "".join(f"team {team}\n" for team in teams)
+        text += "".join(f"counts {one}\n" for one in counts) + "".join(f"{call}\n" for call in calls) + end
+        (self.folder / f"trace.{rank}").write_text(text)
+
+    @staticmethod
+    def call(arrival, leaving, op, what="barrier 0 dissemination", meaning="- - - auto - 0", how="ok", team=1, ranks=2):
+        return f"{arrival} {leaving} {what} {team} {op} {ranks} {how} 0 - - {meaning}"
+
+    def write_barriers(self, late=0, count=40, leave=3000):
+        """Rank 1 comes `late` ns after rank 0; each leaves 3 us after that."""
+        for rank in range(2):
+            self.write(rank, [self.call(op * 100_000 + rank * late, op * 100_000 + late + leave, op) for op in range(count)])
+
+
+class Synthetic(ReplayTest):
+    def test_late_ranks_and_moving_data(self):
+        self.write_barriers(late=20_000)
+        variants, answer = self.replay()
+        recorded = variants["recorded"]
+        self.assertAlmostEqual(recorded["late_s"], 40 * 10e-6)
+        self.assertAlmostEqual(recorded["moving_s"], 40 * 3e-6)
+        self.assertAlmostEqual(recorded["total_s"], 39 * 100e-6 + 23e-6)
+        self.assertTrue(answer["trusted"])
+        self.assertLess(abs(answer["error"]), 0.25)
+        self.assertEqual(list(variants), ["recorded", "replayed as recorded", "chosen by ibcoll", "best of each site"])
+
+    def test_another_machine(self):
+        """Slower links lengthen what moves; computing together and faster shortens the rest."""
+        self.write_barriers(late=20_000)
+        own, slow = self.replay()[0], self.replay("--alpha", 30)[0]
+        self.assertGreater(slow["chosen by ibcoll"]["moving_s"], 2 * own["chosen by ibcoll"]["moving_s"])
+        together = self.replay("--together")[0]["chosen by ibcoll"]
+        self.assertLess(together["late_s"], 0.05 * own["chosen by ibcoll"]["late_s"])
+        fast = self.replay("--speedup", 4)[0]["chosen by ibcoll"]
+        self.assertLess(fast["total_s"], 0.5 * own["chosen by ibcoll"]["total_s"])
+
+    def test_more_ranks_and_their_layout(self):
+        self.write_barriers(late=5000)
+        _, answer = self.replay("--ranks", 8, "--ranks-per-node", 4)
+        self.assertEqual(answer["ranks"], 8)
+        self.assertIn("8 ranks on 2 nodes", answer["machine"])
+        _, answer = self.replay("--nodes", 16, "--ranks-per-node", 2)
+        self.assertIn("32 ranks on 16 nodes", answer["machine"])
+        self.refused("7 ranks are no multiple of the 2", words=("--ranks", 7))
+        self.refused("do not fit", words=("--ranks", 8, "--nodes", 2, "--ranks-per-node", 2))
+
+    def test_algorithms(self):
+        self.write_barriers()
+        variants, _ = self.replay("--algorithm", "barrier=tree:2", "--peer", "mpich")
+        self.assertEqual(variants["algorithms as given"]["sites"][0]["algorithm"], "tree:2")
+        self.assertEqual(variants["as mpich"]["sites"][0]["algorithm"], "dissemination")
+        self.refused("no_such", words=("--algorithm", "barrier=no_such"))
+        self.refused("COLLECTIVE=ALGORITHM", words=("--algorithm", "tree"))
+        self.refused("COLLECTIVE", words=("barrier",))
+
+    def test_irregular_sizes(self):
+        """allgatherv, alltoallv and gatherv, whose sizes no rank or not each one knows."""
+        for rank in range(2):
+            self.write(rank, [
+                self.call(0, 20_000, 1, "allgatherv 600 ring", "- - - auto 0 0"),
+                self.call(50_000, 70_000, 2, "alltoallv 600 direct", f"- - - auto {1 + rank} 0"),
+                self.call(100_000, 120_000, 3, f"gatherv {100 + rank} linear", f"1 - - auto {3 if rank else '-'} 0"),
+            ], counts=("1000,200", "500,700", "300,900", "100,101"))
+        variants, answer = self.replay("--ranks", 4)
+        sizes = {site["collective"]: site["mean_bytes"] for site in variants["chosen by ibcoll"]["sites"]}
+        self.assertEqual(sizes, {"allgatherv": 600, "alltoallv": 600, "gatherv": 100.5})
+        self.assertEqual(answer["calls"], 3)
+
+    def test_formats(self):
+        self.write_barriers()
+        variants, _ = self.replay()
+        done = self.tool("--replay", self.folder, "--format", "csv")
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))
+        self.assertEqual([row["variant"] for row in rows], list(variants))
+        self.assertAlmostEqual(float(rows[0]["moving_s"]), variants["recorded"]["sites"][0]["moving_s"])
+        table = self.tool("--replay", self.folder).stdout
+        self.assertRegex(table, r"\nbarrier at p\+0x10: 40 calls of 0 bytes\n")
+
+    def test_page(self):
+        """Both time lines, with the same calls and of one length."""
+        self.write_barriers(late=20_000)
+        page = self.folder / "page"
+        self.replay("--html", page, "--alpha", 30)
+        data = [json.loads(text.replace("&quot;", '"'))
+                for text in re.findall(r"const trace = (.*);\nconst canvas", page.read_text())]
+        self.assertEqual([len(one["calls"]) for one in data], [40, 40])
+        self.assertEqual(data[0]["least"], data[1]["least"])
+        self.assertEqual(data[0]["calls"][0]["arrival"], [0, 20])
+        self.assertGreater(data[1]["calls"][39]["exit"][0], data[0]["calls"][39]["exit"][0])
+        self.assertEqual(self.tool("--replay", self.folder, "--html", self.folder / "no/such").returncode, 2)
+
+    def test_the_same_each_time(self):
+        self.write_barriers(late=7000)
+        first = self.tool("--replay", self.folder, "--ranks", 8).stdout
+        self.assertEqual(first, self.tool("--replay", self.folder, "--ranks", 8).stdout)
+
+    def test_a_replay_that_is_far_off_shows_no_other_machine(self):
+        """Half of the calls of one kind take 2 us and the others 2 ms: no model does both."""
+        for rank in range(2):
+            self.write(rank, [self.call(op * 5_000_000, op * 5_000_000 + (2000 if op % 2 else 2_000_000), op,
+                                        "barrier 0 dissemination" if op % 2 else "allreduce 8 recursive_doubling",
+                                        "- - - auto - 0" if op % 2 else "- double sum auto - 0") for op in range(40)])
+        done = self.tool("--replay", self.folder)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("no other machine is shown", done.stderr)
+        self.assertNotIn("best of each site", done.stdout)
+        self.assertIn("replayed as recorded", done.stdout)
+
+
+class BadInput(ReplayTest):
+    def test_missing(self):
+        self.refused("trace.0", "No such file")
+        self.write_barriers()
+        (self.folder / "trace.1").unlink()
+        self.refused("trace.1", "No such file")
+        self.write(1, [], job="b")
+        self.refused("trace.1: line 1", "two jobs")
+
+    def test_old_and_newer(self):
+        self.write_barriers()
+        text = (self.folder / "trace.0").read_text()
+        (self.folder / "trace.0").write_text(text.replace("trace 5", "trace 9"))
+        self.refused("trace.0: line 1", "version 9")
+        for rank in range(2):
+            (self.folder / f"trace.{rank}").write_text(
+                f"# ibcoll trace 4 rank {rank} ranks 2 job a clock m alpha_us 2 beta_us_per_byte 0 calls 0 dropped 0 sites 0\nend\n")
+        self.refused("trace.0", "version 4", "record it again")
+
+    def test_calls_that_do_not_match(self):
+        bcast = "bcast 8 binomial"
+        for other, said in (("barrier 0 dissemination", ("bcast of 8 bytes", "barrier of 0 bytes")),
+                            (bcast.replace("8", "9"), ("8 bytes", "9 bytes"))):
+            self.write(0, [self.call(0, 9, 1, bcast, "0 - - auto - 0")])
+            self.write(1, [self.call(0, 9, 1, other, "0 - - auto - 0")])
+            self.refused("trace.1: rank 1: call 1 of team 1 is", "rank 0 has", *said)
+        self.write(1, [self.call(0, 9, 1, bcast, "1 - - auto - 0")])
+        self.refused("trace.1: rank 1: call 1", "root 1", "root 0")
+        self.write(1, [])
+        self.refused("trace.1: rank 1 has no call 1 of team 1, which is bcast", "--partial")
+        self.write(1, [self.call(0, 9, 1, bcast, "0 - - auto - 0")] * 2)
+        self.refused("trace.1: rank 1: call 1", "recorded twice")
+
+    def test_partial(self):
+        """What can be read is used, and what cannot is named: half a file, a call that is missing, another one."""
+        self.write_barriers(count=40)
+        lines = (self.folder / "trace.1").read_text().splitlines(keepends=True)
+        (self.folder / "trace.1").write_text("".join(lines[:-11]) + lines[-11][:20])
+        self.refused("trace.1: line", "cut off")
+        variants, answer = self.replay("--partial")
+        self.assertEqual(answer["calls"], 30)
+        self.assertIn("cut off", "".join(answer["notes"]))
+        self.assertIn("10 calls are left out", "".join(answer["notes"]))
+        self.assertEqual(variants["recorded"]["sites"][0]["calls"], 30)
+
+    def test_calls_that_the_buffer_lost_are_left_out(self):
+        self.write_barriers(count=40)
+        self.write(1, [self.call(op * 100_000, op * 100_000 + 3000, op) for op in range(10, 40)], dropped=10)
+        _, answer = self.replay()
+        self.assertEqual(answer["calls"], 30)
+        self.assertIn("10 records were dropped", "".join(answer["notes"]))
+
+    def test_options(self):
+        self.write_barriers()
+        for words in (("--speedup", 0), ("--speedup", "nan"), ("--ranks-per-node", 0), ("--peer", "x"), ("--scale-bytes", "x"),
+                      ("--alpha", -1)):
+            self.refused(words[0], words=words)
+
+
+class Recorded(ReplayTest):
+    def test_a_program(self):
+        """Record with one command, replay with a second."""
+        command = [BUILD / "bin/ibcoll_run", "-n", "4", "--nodes", "2", BUILD / "bin/ibcoll_perf", "alltoallv", "-m", "64:4K",
+                   "--calls", "blocking", "-i", "20"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False,
+                              env={**os.environ, "IBCOLL_TRACE": str(self.folder)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("\nteam ", (self.folder / "trace.3").read_text())
+        done = self.tool("--replay", self.folder, "--nodes", 4, "--format", "json")
+        self.assertIn(done.returncode, (0, 1), done.stderr)  # 1: on a busy machine, where the replay is too far off
+        answer = json.loads(done.stdout)
+        recorded, replayed, *_ = answer["variants"]
+        shown = json.loads(self.tool(self.folder, "--format", "json", tool="ibcoll_trace").stdout)
+        self.assertEqual(answer["calls"], sum(row["calls"] for row in shown["rows"]))
+        self.assertEqual({site["collective"] for site in recorded["sites"]}, {row["collective"] for row in shown["rows"]})
+        self.assertGreater(recorded["in_collectives_s"], 0)
+        algorithms = {site["algorithm"] for site in replayed["sites"] if site["collective"] == "alltoallv"}
+        self.assertTrue(all(f" {name} " in (self.folder / "trace.0").read_text() for name in algorithms), algorithms)

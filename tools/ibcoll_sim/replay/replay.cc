@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/ibcoll_sim/replay/replay.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "tools/ibcoll_sim/replay/best.h"
+#include "tools/ibcoll_sim/replay/choices.h"
+#include "tools/ibcoll_sim/replay/fit.h"
+#include "tools/ibcoll_sim/replay/machine.h"
+#include "tools/ibcoll_sim/replay/player.h"
+#include "tools/ibcoll_sim/replay/variants.h"
+#include "tools/ibcoll_sim/watch.h"
+
+namespace ibcoll::simulator {
+namespace {
+
+// "ring", or "ring and 2 more": the algorithm of most calls first.
+std::vector<std::string> algorithms_of(const Recording& recording, const Player& player) {
+  std::vector<std::map<std::string, uint64_t>> of_site(recording.sites.size());
+  for (const RecordedCall& call : recording.calls) ++of_site[call.site][player.algorithm(call.kind, call.site)];
+  std::vector<std::string> texts;
+  for (const auto& names : of_site) {
+    std::string text;
+    uint64_t most = 0;
+    for (const auto& [name, calls] : names)
+      if (calls > most) text = name, most = calls;
+    if (names.size() > 1) text += fmt::format(" and {} more", names.size() - 1);
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+Result<Variant> play(std::string name, const KnownCalls& calls, const Choices& choices, double speedup,
+                     double expected_us) {
+  const Recording& recording = calls.recording();
+  Player player(calls, choices, speedup, expected_us);
+  if (Status status = player.run(); !status.ok())
+    return error(status.code(), "{}: {}", name, status.text().substr(0, 2000));
+  Variant variant;
+  variant.name = std::move(name);
+  variant.times = job_times(recording, player.moments(), &calls);
+  variant.algorithms = algorithms_of(recording, player);
+  variant.moments = player.moments();
+  return variant;
+}
+
+// What was recorded, on the machine where it was.
+Status play_recorded(const Options& machine, ReplayResult& result) {
+  const KnownCalls calls(result.recording, machine);
+  const double total_s = result.variants.front().times.total;
+  Result<Variant> same = play("replayed as recorded", calls, *recorded_choices(calls), 1, total_s * 1e6);
+  if (!same.ok()) return same.status();
+  result.error = excess(result.recording, same->moments);
+  result.apart = disagreement(result.recording, same->moments);
+  result.trusted = std::abs(result.error) <= kMostError && result.apart <= kMostApart;
+  result.variants.push_back(std::move(same.value()));
+  return {};
+}
+
+// On the machine that is asked for: chosen algorithms, those of a peer, and the best of each site.
+Status play_wanted(const Options& options, ReplayResult& result) {
+  const ReplayOptions& wanted = options.replay;
+  const KnownCalls calls(result.recording, result.machine);
+  const Result<std::unique_ptr<Choices>> chosen = wanted_choices(calls, wanted.algorithm);
+  if (!chosen.ok()) return chosen.status();
+  const double expected_us = result.variants.front().times.total * 1e6;
+  const auto add = [&](std::string name, const Choices& choices) -> Status {
+    Result<Variant> variant = play(std::move(name), calls, choices, wanted.speedup, expected_us);
+    if (!variant.ok()) return variant.status();
+    result.variants.push_back(std::move(variant.value()));
+    return {};
+  };
+  const std::string by = wanted.algorithm == "auto"       ? "chosen by ibcoll"
+                         : wanted.algorithm == "recorded" ? "algorithms as recorded"
+                                                          : "algorithms as given";
+  if (Status status = add(by, *chosen.value()); !status.ok()) return status;
+  const Variant& first = result.variants.back();
+  const Result<BestOfSites> best = best_of_sites(calls, *chosen.value(), first.moments, first.times);
+  if (!best.ok()) return best.status();
+  if (best->left_out > 0)
+    result.notes.push_back(
+        fmt::format("other algorithms were not tried for {} call sites that take less time", best->left_out));
+  if (wanted.peer != "none")
+    if (Status status = add("as " + wanted.peer, *peer_choices(calls, wanted.peer)); !status.ok()) return status;
+  return add("best of each site", *site_choices(calls, best->names, *chosen.value()));
+}
+
+}  // namespace
+
+Result<ReplayResult> replay(const Options& options) {
+  const ReplayOptions& wanted = options.replay;
+  ReplayResult result;
+  Result<Recording> read = read_recording(wanted.path, wanted.partial);
+  if (!read.ok()) return read.status();
+  result.recording = std::move(read.value());
+  result.calls = result.recording.calls.size();
+  result.notes = result.recording.notes;
+  const int ranks = result.recording.ranks;
+  const Result<FittedMachine> fitted = fitted_machine(result.recording, Options());
+  if (!fitted.ok()) return fitted.status();
+  const Options& own = fitted->machine;
+  result.startup = fitted->startup, result.bytes = fitted->bytes;
+  Result<Options> machine = wanted_machine(own, options);
+  if (!machine.ok()) return machine.status();
+  result.machine = std::move(machine.value());
+  if (Status status = fits(result.machine.ranks, 0, memory_available()); !status.ok()) return status;
+  result.variants.push_back({"recorded", job_times(result.recording, result.recording.moments, nullptr), {}, {}});
+  if (Status status = play_recorded(own, result); !status.ok()) return status;
+  if (!result.trusted) return result;
+  if (result.machine.ranks != ranks) {
+    Result<Recording> larger = with_more_ranks(result.recording, result.machine.ranks, wanted.scaled, wanted.seed);
+    if (!larger.ok()) return larger.status();
+    result.recording = std::move(larger.value());
+  }
+  if (wanted.together) compute_together(result.recording);
+  if (Status status = play_wanted(options, result); !status.ok()) return status;
+  return result;
+}
+
+}  // namespace ibcoll::simulator
