@@ -74,11 +74,15 @@ Team::Short Team::run_short(Request& request, uint32_t looks) noexcept {
   if (window_->wants_notice() || !step.try_begin(window_->steps())) [[unlikely]]
     return Short::kNo;
   if (step.write) step.write(*window_, request.args());
-  window_->publish(request.signature());
+  if (step.publishes_last)
+    window_->publish_part(request.signature(), /*worth_waking=*/false);
+  else
+    window_->publish(request.signature());
   if (!has_published(step.first, step.end, looks)) [[unlikely]]
     return hand_over(request);
   if (step.finish && step.finish(*window_, request.args())) [[unlikely]]
     return hand_over(request);  // which reports it
+  if (step.publishes_last) window_->publish(request.signature());
   calls_.pass(request.record());
   return Short::kDone;
 }

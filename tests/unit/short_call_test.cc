@@ -18,7 +18,7 @@ class ShortCall : public EngineOfANodeTest {
   }
   Team& on_node(int rank) { return *node_teams_[static_cast<size_t>(rank)]; }
   std::unique_ptr<Request> make(int rank, ibcoll_collective_t collective, uint64_t* send = nullptr,
-                                uint64_t* recv = nullptr) {
+                                uint64_t* recv = nullptr, const char* algorithm = "shm") {
     Args args;
     args.collective = collective;
     if (send) {
@@ -26,8 +26,8 @@ class ShortCall : public EngineOfANodeTest {
       args.send.base = reinterpret_cast<std::byte*>(send), args.recv.base = reinterpret_cast<std::byte*>(recv);
       args.reduction = Reduction(IBCOLL_SUM, IBCOLL_UINT64);
     }
-    return std::make_unique<Request>(on_node(rank), args, Choice{find_algorithm(collective, "shm")}, IBCOLL_SCHEME_AUTO,
-                                     1 + static_cast<uint32_t>(collective));
+    return std::make_unique<Request>(on_node(rank), args, Choice{find_algorithm(collective, algorithm)},
+                                     IBCOLL_SCHEME_AUTO, 1 + static_cast<uint32_t>(collective));
   }
 
   std::vector<std::unique_ptr<Team>> node_teams_;
@@ -48,6 +48,26 @@ TEST_F(ShortCall, TheLastRankIsDoneAtOnceAndTheOthersWait) {
     EXPECT_EQ(recv[rank], 321u) << rank;
     EXPECT_EQ(on_node(rank).calls().completed(), 1u) << rank;
     EXPECT_TRUE(on_node(rank).failure().ok());
+  }
+}
+
+// What a rank publishes is made of what the next lower one has published.
+TEST_F(ShortCall, ARankThatPublishesLast) {
+  uint64_t send[kRanks] = {1, 20, 300}, recv[kRanks] = {};
+  for (const bool upwards : {true, false}) {
+    std::vector<std::unique_ptr<Request>> calls(kRanks);
+    for (int i = 0; i < kRanks; ++i) {
+      const int rank = upwards ? i : kRanks - 1 - i;
+      auto& call = calls[static_cast<size_t>(rank)];
+      call = make(rank, IBCOLL_SCAN, &send[rank], &recv[rank], "shm_chain");
+      const Team::Short how = on_node(rank).run_short(*call, kLooks);
+      EXPECT_EQ(how, upwards || rank == 0 ? Team::Short::kDone : Team::Short::kHandedOver) << rank;
+    }
+    progress();
+    for (int rank = 0; rank < kRanks; ++rank) {
+      EXPECT_FALSE(calls[static_cast<size_t>(rank)]->in_flight()) << rank;
+      EXPECT_EQ(std::exchange(recv[rank], 0), rank == 0 ? 1u : rank == 1 ? 21u : 321u);
+    }
   }
 }
 

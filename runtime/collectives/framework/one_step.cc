@@ -13,7 +13,10 @@ Task run_one_step(Comm& c, Args args, OneStep step, bool published) {
     else
       co_await c.next_own_step(step.bytes);
     if (step.write) step.write(c.node(), args);
-    c.publish();
+    if (step.publishes_last)
+      c.publish_part();  // the digest of the call, to which those of the others are compared
+    else
+      c.publish();
   }
   if (step.awaits_all(c.node()))
     co_await c.all_published();
@@ -22,6 +25,7 @@ Task run_one_step(Comm& c, Args args, OneStep step, bool published) {
       if (i != c.node().rank()) co_await c.published(i);
   if (!step.finish) co_return;
   if (const Difference d = step.finish(c.node(), args)) c.mismatch(d.rank, d.theirs, d.mine, "bytes of its block");
+  if (step.publishes_last) c.publish();
 }
 
 }  // namespace ibcoll

@@ -33,6 +33,8 @@ struct OneStep {
   // run_one_step(), where the call fails; or `rest`, where others may have published that there is more to do.
   Difference (*finish)(NodeWindow& window, const Args& args) = nullptr;
   Task (*rest)(Comm& comm, Args args) = nullptr;
+  // `finish` writes what this rank publishes, out of what it awaits: it publishes after that.
+  bool publishes_last = false;
 
   explicit operator bool() const noexcept { return kind != Kind::kNone; }
   bool awaits_all(const NodeWindow& window) const noexcept { return first == 0 && end == window.size(); }

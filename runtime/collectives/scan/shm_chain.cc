@@ -39,25 +39,48 @@ void combine_exclusive(const Reduction& reduction, const std::byte* below, Const
   if (below) Comm::copy(result, ConstBytes(below, result.size()));
 }
 
+bool is_first(const NodeWindow& w) { return w.rank() == 0; }
+bool is_last(const NodeWindow& w) { return w.rank() + 1 == w.size(); }
+
+// Once the next lower rank has published.
+void combine(NodeWindow& w, const Args& a, ConstBytes operand, Bytes result) {
+  const std::byte* const below = is_first(w) ? nullptr : w.own_area(w.rank() - 1, operand.size());
+  std::byte* const upto = is_last(w) ? nullptr : w.own_area(w.rank(), operand.size());
+  if (a.collective == IBCOLL_SCAN)
+    combine_inclusive(w, a.reduction, below, operand, result, upto);
+  else
+    combine_exclusive(a.reduction, below, operand, result, upto);
+}
+
+OneStep one_step(const Args& a, const NodeWindow& w) {
+  if (a.bytes == 0 || piece_bytes(a.bytes, w.area_bytes(), a.reduction.element_bytes(), w.crowded()) < a.bytes)
+    return {};
+  OneStep step{.kind = OneStep::Kind::kOwn, .bytes = is_last(w) ? 0 : a.bytes};
+  if (is_first(w)) {
+    step.write = [](NodeWindow& window, const Args& args) { combine(window, args, args.operand(), args.buffer()); };
+    return step;
+  }
+  step.first = w.rank() - 1, step.end = w.rank();
+  step.publishes_last = true;
+  step.finish = [](NodeWindow& window, const Args& args) {
+    combine(window, args, args.operand(), args.buffer());
+    return Difference();
+  };
+  return step;
+}
+
 Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
-  const bool first = w.rank() == 0, last = w.rank() + 1 == w.size();
   const uint64_t piece = piece_bytes(a.bytes, w.area_bytes(), a.reduction.element_bytes(), w.crowded());
   for (uint64_t at = 0; at < a.bytes; at += piece) {
     const ConstBytes operand = part(a.operand(), at, piece);
-    const Bytes result = part(a.buffer(), at, piece);
-    const uint64_t written = last ? 0 : operand.size();
+    const uint64_t written = is_last(w) ? 0 : operand.size();
     co_await c.next_own_step(written);
-    if (!first) {
+    if (!is_first(w)) {
       c.publish_part();  // nothing but the digest of the call, to which that of the lower rank is compared
       co_await c.published(w.rank() - 1);
     }
-    const std::byte* const below = first ? nullptr : w.own_area(w.rank() - 1, operand.size());
-    std::byte* const upto = last ? nullptr : w.own_area(w.rank(), operand.size());
-    if (a.collective == IBCOLL_SCAN)
-      combine_inclusive(w, a.reduction, below, operand, result, upto);
-    else
-      combine_exclusive(a.reduction, below, operand, result, upto);
+    combine(w, a, operand, part(a.buffer(), at, piece));
     c.publish();
   }
 }
@@ -85,7 +108,8 @@ constexpr Algorithm row(ibcoll_collective_t collective) {
           .run = run,
           .why_not = why_not,
           .cost_us = cost_us,
-          .uses_window = true};
+          .uses_window = true,
+          .one_step = one_step};
 }
 
 }  // namespace
