@@ -163,10 +163,12 @@ ibcoll_suite(sweep_collectives release ALL SECONDS 900 TARGETS all ibcoll_api_ra
 ibcoll_suite(sweep_vm release ALL SECONDS 1600 ALONE LOCKS vm TARGETS all ibcoll_conformance_tests ibcoll_api_ranks
   COMMAND [[each_of "python3 tests/cases.py tests/vm/test_bed.py Booted" \
     "seconds=1200 tests/vm/steps one_machine,two_machines"]])
-ibcoll_suite(packages release ALL SECONDS 1800
+ibcoll_suite(packages release ALL SECONDS 2700
   COMMAND [[python3 tests/cases.py tests/packages]])
 ibcoll_suite(browser release ALL SECONDS 300 BESIDE TARGETS ibcoll_run ibcoll_perf ibcoll_trace ibcoll_trace_module
   COMMAND [[/usr/bin/python3 tests/cases.py tests/browser]])
+ibcoll_suite(bare_debian release ALL SECONDS 3400
+  COMMAND [[python3 tests/cases.py tests/bare]])
 ibcoll_suite(asan_api asan ALL SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_api_ranks
   COMMAND [[$no_leaks IBCOLL_TEST_LAYOUTS=one python3 tests/cases.py tests/multiprocess/test_api.py Jobs]])
 ibcoll_suite(asan_collectives asan ALL SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_perf ibcoll_api_ranks

@@ -25,9 +25,10 @@ int main(int argc, char** argv) {
 """
 
 
-def run(*words, seconds=1500, **others):
-    return subprocess.run([str(word) for word in words], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          timeout=seconds, check=False, **others)
+def run(*words, seconds=2500, **others):
+    """What the command and all that it started have said; they end together."""
+    return subprocess.run(["timeout", str(seconds), *map(str, words)], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          check=False, **others)
 
 
 def section(page, heading):
