@@ -176,7 +176,7 @@ void late(Rank& self) {
   uint64_t flags = 1;
   int count = 0;
   if (self.rank == 1) {
-    sleep_seconds(4);
+    sleep_seconds(3);
     expect_error(ibcoll_team_agree(self.world, &flags, nullptr, &count), IBCOLL_ERR_TIMEOUT, "rank 1 ",
                  "the late rank");
   } else {
