@@ -328,7 +328,7 @@ ibcoll_status_t ibcoll_team_agree(ibcoll_team_t team, uint64_t* flags, int* fail
     if (Status room = check_room("ibcoll_team_agree", failed, count); !room.ok()) return report(room);
     TeamHandle& t = *handle(team);
     Guard guard = t.context->enter();
-    const Result<Agreed> agreed = agree_on_failed(t, *flags, guard);
+    const Result<Agreed> agreed = agree_on_failed(t, t.context->agreement(), *flags, guard);
     if (!agreed.ok()) return report(agreed.status());
     *flags = agreed->flags;
     hand_out_ranks(agreed->failed, failed, count);
@@ -342,7 +342,11 @@ ibcoll_status_t ibcoll_team_shrink(ibcoll_team_t team, ibcoll_team_t* shrunk) {
     *shrunk = nullptr;
     TeamHandle& from = *handle(team);
     Guard guard = from.context->enter();
-    Result<TeamHandle*> made = shrink_team(from, guard);
+    Context& context = *from.context;
+    const auto make = [&](const std::vector<int>& jobs, int self, uint64_t epoch, const Teams::Gather& gather) {
+      return context.teams().make_by_members(jobs, self, {}, epoch, gather);
+    };
+    Result<TeamHandle*> made = shrink_team(from, context.agreement(), make, guard);
     if (!made.ok()) return report(made.status());
     *shrunk = opaque(*made);
     return IBCOLL_OK;

@@ -3,14 +3,13 @@
 
 #include <utility>
 
-#include "runtime/machine/deadline.h"
-
 namespace ibcoll {
 namespace {
 
 // A rank that waits progresses at least this often: other ranks may need it, and UCX counts one that does not as dead.
 constexpr double kPassSeconds = 0.005;
-constexpr double kAnswerSeconds = 5;  // for the verdict after this rank's deadline
+constexpr Time kAnswerNs = 5'000'000'000;  // for the verdict after this rank's deadline
+constexpr Time kNever = ~Time{0};
 
 }  // namespace
 
@@ -52,8 +51,9 @@ Result<Agreement::Verdict> Agreement::wait(Arbiter& arbiter, const Arbiter::Vote
   std::vector<bool> accused(static_cast<size_t>(bootstrap_->size()));
   if (Status sent = accuse(arbiter, vote, accused); !sent.ok()) return sent;
   if (Status sent = arbiter.vote(vote); !sent.ok()) return sent;
-  const Time timeout_ns = progress_.engine().limits().timeout_ns;
-  Deadline deadline = Deadline::after_seconds(timeout_ns > 0 ? static_cast<double>(timeout_ns) / 1e9 : kForEver);
+  const Engine& engine = progress_.engine();
+  const Time timeout = engine.limits().timeout_ns;
+  Time deadline = timeout > 0 ? engine.now() + timeout : kNever;
   for (bool withdrawn = false;;) {
     Result<std::optional<Verdict>> next = arbiter.verdict();
     if (!next.ok()) return next.status();
@@ -61,12 +61,12 @@ Result<Agreement::Verdict> Agreement::wait(Arbiter& arbiter, const Arbiter::Vote
     if (*next) continue;  // of a ballot that this rank gave up
     progress_.pass();
     if (Status sent = accuse(arbiter, vote, accused); !sent.ok()) return sent;
-    if (deadline.passed()) {
+    if (engine.now() >= deadline) {
       if (withdrawn)
         return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: ibcoll_run does not answer; is it stopped?", bootstrap_->rank());
       if (Status sent = arbiter.withdraw(vote.key); !sent.ok()) return sent;
       withdrawn = true;
-      deadline = Deadline::after_seconds(kAnswerSeconds);
+      deadline = engine.now() + kAnswerNs;
     }
     guard.unlock();
     arbiter.wait(kPassSeconds);

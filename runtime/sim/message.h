@@ -52,6 +52,7 @@ struct Pair {
   uint32_t credits_going = 0;  // slots whose notification is under way
   bool starved = false;        // the sender was refused and waits to be woken
   bool heard = false;          // something has been delivered
+  bool lost = false;           // something was lost: what follows is too
 };
 
 }  // namespace ibcoll::sim

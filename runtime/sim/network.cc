@@ -198,6 +198,7 @@ void Network::deliver(MessageId id) {
   const bool sent_follows = message.reports_sent && message.landing == Message::Landing::kLast;
   if (lost(message)) {
     ++counters_.lost_messages;
+    pairs_[message.pair].lost = true;
     // The sender may reuse its source when its transport reports the failure.
     if (sent_follows) queue_.push(now_ + params_.detection_ns, QueuedEvent::kSent, id);
     return release(id);

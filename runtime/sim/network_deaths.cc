@@ -9,7 +9,7 @@ namespace ibcoll::sim {
 bool Network::lost(const Message& message) const {
   const Host& sender = hosts_[static_cast<size_t>(message.from)];
   const Host& receiver = hosts_[static_cast<size_t>(message.to)];
-  if (receiver.dead) return true;
+  if (receiver.dead || pairs_[message.pair].lost) return true;
   if (!sender.dead) return false;
   const auto& peers = transports_[static_cast<size_t>(message.to)]->peers_;
   const auto peer = peers.find(message.from);

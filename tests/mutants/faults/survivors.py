@@ -78,7 +78,7 @@ FAULTS = [
           "return team_ == &team;", "return team_ == &team && false;",
           SURVIVORS, "Survivors.test_wrong_arguments_and_wrong_moments"),
     Fault("deadline_of_a_ballot_passes", "runtime/context/agreement.cc",
-          "if (deadline.passed()) {", "if (withdrawn && deadline.passed()) {",
+          "if (engine.now() >= deadline) {", "if (withdrawn && engine.now() >= deadline) {",
           SURVIVORS, "Survivors.test_a_rank_that_does_not_vote_is_named_after_the_timeout_by_all"),
     Fault("shrunk_team_keeps_those_that_die_meanwhile", "runtime/context/shrink.cc",
           "std::erase_if(ranks, [&](int rank) { return last.died[static_cast<size_t>(rank)]; });", "",
