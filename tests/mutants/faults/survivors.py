@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How survivors agree, and what ibcoll_run --keep-going lets live."""
 
-from .fault import FAILURES, LAUNCHER, LAUNCHER_PARTS, LOST_HOST, SURVIVORS, UNIT, Fault
+from .fault import FAILURES, LAUNCHER, LAUNCHER_PARTS, LOST_HOST, SIMULATED, SURVIVORS, UNIT, Fault
 
 BALLOTS = "tools/ibcoll_run/ballots.cc"
 
@@ -83,6 +83,28 @@ FAULTS = [
     Fault("shrunk_team_keeps_those_that_die_meanwhile", "runtime/context/shrink.cc",
           "std::erase_if(ranks, [&](int rank) { return last.died[static_cast<size_t>(rank)]; });", "",
           SURVIVORS, "Survivors.test_random_deaths"),
+    Fault("who_is_buried_is_not_accused", "runtime/context/agreement.cc",
+          "if (vote.call == Call::kLeave || !lost.any_dead()) return {};", "if (vote.call != Call::kLeave || !lost.any_dead()) return {};",
+          SIMULATED, "Survivors.DeathsAtRandomMoments"),
+    Fault("epoch_is_used_again", "runtime/context/shrink.cc",
+          ".add(last.number)", "",
+          SIMULATED, "Survivors.DeathsAtRandomMoments"),
+    Fault("verdict_is_not_applied", "runtime/context/agreement.cc",
+          "  progress_.apply_verdict(decided->dead);\n", "",
+          SIMULATED, "Survivors.DeathsAtRandomMoments"),
+    Fault("rank_withdraws_without_an_answer", "tools/ibcoll_run/ballots.cc",
+          "!entry->second.votes_waiting(rank)", "entry->second.votes_waiting(rank)",
+          SIMULATED, "Survivors.DeathsAtRandomMoments"),
+    Fault("message_after_a_lost_one_arrives", "runtime/sim/network.cc",
+          "    pairs_[message.pair].lost = true;\n", "",
+          SIMULATED, "Survivors.ADeathAtEveryEvent"),
+    Fault("solver_restores_an_older_step", "perf/apps/heat/heat.c",
+          "  step = kept.step;\n", "",
+          SURVIVORS, "Solver.test_its_answer_is_that_of_a_run_without_deaths"),
+    Fault("solver_keeps_the_wrong_neighbours_rows", "perf/apps/heat/heat.c",
+          "return place >= 0 ? place : place_of(old->ranks[(owner + 1) % old->size]);",
+          "return place >= 0 ? place : place_of(old->ranks[(owner + 2) % old->size]);",
+          SURVIVORS, "Solver.test_its_answer_is_that_of_a_run_without_deaths"),
     Fault("survivors_leave_one_by_one", "runtime/context/context.cc",
           "if (keeps_going) together = part_with_survivors(", "if (keeps_going && together.ok()) together = part_with_survivors(",
           SURVIVORS, "Survivors.test_random_deaths"),
