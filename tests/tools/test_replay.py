@@ -229,3 +229,46 @@ class Recorded(ReplayTest):
         self.assertGreater(recorded["in_collectives_s"], 0)
         algorithms = {site["algorithm"] for site in replayed["sites"] if site["collective"] == "alltoallv"}
         self.assertTrue(all(f" {name} " in (self.folder / "trace.0").read_text() for name in algorithms), algorithms)
+
+
+class Otf2(ReplayTest):
+    def setUp(self):
+        super().setUp()
+        if "built without OTF2" in self.tool("--replay", self.folder / "none.otf2").stderr:
+            self.skipTest("ibcoll_sim was built without OTF2")
+
+    def written(self):
+        flags = subprocess.run(["pkg-config", "--cflags", "--libs", "otf2"], capture_output=True, text=True, check=True).stdout
+        writer = self.folder / "writer"
+        subprocess.run(["cc", pathlib.Path(__file__).with_name("write_otf2.c"), "-o", writer, *flags.split()], check=True, timeout=60)
+        subprocess.run([writer, self.folder / "archive"], check=True, timeout=60)
+        return self.folder / "archive/traces.otf2"
+
+    def test_an_archive(self):
+        """Kinds of calls, their blocks, the function around the MPI's, nodes; a nonblocking call."""
+        done = self.tool("--replay", self.written(), "--format", "json")
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        answer = json.loads(done.stdout)
+        self.assertEqual((answer["calls"], answer["ranks"]), (6, 2))
+        self.assertIn("2 ranks on 2 nodes", answer["machine"])
+        self.assertIn("OTF2 has no sizes for each peer", "".join(answer["notes"]))
+        sites = answer["variants"][0]["sites"]
+        self.assertEqual({(site["collective"], site["site"], site["calls"], site["mean_bytes"]) for site in sites},
+                         {("barrier", "solve solver.c:42", 1, 0), ("bcast", "solve solver.c:42", 1, 800),
+                          ("allreduce", "solve solver.c:42", 1, 800), ("alltoallv", "solve solver.c:42", 1, 800),
+                          ("gatherv", "solve solver.c:42", 1, 804), ("allreduce", "?", 1, 800)})
+        self.assertAlmostEqual(next(site["late_s"] for site in sites if site["collective"] == "barrier"), 25e-9)
+
+    def test_damaged(self):
+        archive = self.written()
+        for name in ("traces/0.evt", "traces.def", "traces.otf2"):
+            path = archive.parent / name
+            whole = path.read_bytes()
+            path.write_bytes(whole[:len(whole) // 2])
+            done = self.tool("--replay", archive)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertIn("traces.otf2: ", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            path.write_bytes(whole)
+        done = self.tool("--replay", self.folder / "none.otf2")
+        self.assertEqual(done.returncode, 2, done.stderr)

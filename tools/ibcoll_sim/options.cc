@@ -92,7 +92,8 @@ void describe_model(CLI::App& app, Options& options, Text& text) {
 }
 
 void describe_replay(CLI::App& app, ReplayOptions& replay, Text& text) {
-  app.add_option("--replay", replay.path, "Instead of COLLECTIVE: the traces of a program (FILE or folder)")
+  app.add_option("--replay", replay.path,
+                 "Instead of COLLECTIVE: the traces of a program (FILE or folder, or an OTF2 archive traces.otf2)")
       ->type_name("TRACE");
   app.add_option("--ranks-per-node", replay.ranks_per_node, "In a replay: blocks of so many ranks share a node")
       ->check(CLI::Range(1, kMostRanks));

@@ -143,6 +143,11 @@ struct ReadOptions {
 // FILE, which stands for FILE.0, FILE.1, ..., or a folder with trace.0, trace.1, ...: one for each rank of the job, by
 // rank.
 Result<std::vector<RankTrace>> read_traces(const std::string& path, const ReadOptions& options = {});
+constexpr int kOtf2Version = 1'000'000;  // of traces that are read from OTF2
+
+// An OTF2 archive (traces.otf2), with times of one clock. Blocks of irregular collectives are taken as equal, and
+// reductions as sums. UNSUPPORTED: this build has no OTF2.
+Result<std::vector<RankTrace>> read_otf2(const std::string& path);
 // Looks up the call sites in the debug information of the programs. Returns a line for each program without any.
 std::vector<std::string> find_sources(std::vector<RankTrace>& traces);
 // Converts all times to the clock of rank 0.

@@ -392,8 +392,13 @@ Result<Recording> read_recording(const std::string& path, bool partial) {
   tracing::ReadOptions options;
   options.messages = false;
   if (partial) options.left_out = &left_out;
-  Result<std::vector<RankTrace>> traces = tracing::read_traces(path, options);
+  const bool otf2 = path.ends_with(".otf2");
+  Result<std::vector<RankTrace>> traces = otf2 ? tracing::read_otf2(path) : tracing::read_traces(path, options);
   if (!traces.ok()) return traces.status();
+  if (otf2)
+    left_out.emplace_back(
+        "OTF2 has no sizes for each peer, types or operations: blocks of irregular calls are taken as "
+        "equal, and reductions as sums");
   return Reader(std::move(traces.value()), std::move(left_out), partial).read();
 }
 
