@@ -69,7 +69,7 @@ class Runner(unittest.TestCase):
             self.assertIn(said, done.stderr)
 
     def test_a_suite_writes_its_line_and_the_times_of_its_cases(self):
-        command = (f"{sys.executable} {TESTS}/cases.py {self.file}; "
+        command = (f"{sys.executable} '{TESTS}/cases.py' {self.file}; "
                    "echo '[       OK ] Of/Some.Test/4, where GetParam() = (1 2) (7 ms)'; exit 1")
         done = self.run_words(TESTS / "suite", "made", "30", command, build=self.folder, builds=self.folder,
                               verbose="no")
@@ -82,6 +82,22 @@ class Runner(unittest.TestCase):
             "test_made.Some.test_a": "OK", "test_made.Some.test_b": "FAILED", "test_made.Some.test_c": "SKIPPED",
             "test_made.Others.test_d": "OK", "Of/Some.Test/4": "OK"})
         self.assertEqual((rows["Of/Some.Test/4"]["suite"], rows["Of/Some.Test/4"]["ms"]), ("made", "7"))
+
+    def test_a_checkout_with_spaces_in_its_path(self):
+        root = self.folder / "a clone"
+        (root / "tests").mkdir(parents=True)
+        (root / "build/release/bin").mkdir(parents=True)
+        shutil.copy(TESTS / "suite", root / "tests")
+        program = root / "build/release/bin/program"
+        program.write_text("#!/bin/sh\necho 1 passed, 0 failed\n")
+        program.chmod(0o755)
+        done = self.run_words(root / "tests/suite", "made", "30", 'all_of "$build/bin/program --of $build"',
+                              build=root / "build/release", builds=root / "build", verbose="no")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertTrue((root / "build/tests/made.log").exists())
+        done = self.run_words(TESTS / "run", "-B", self.folder / "a build", "format")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("there must be no space in its path", done.stderr)
 
     def build_tree(self, tree, before="true", **environment):
         """tools/build_tree after a command as root, in a mount namespace of its own."""
@@ -98,7 +114,7 @@ class Runner(unittest.TestCase):
         compiler = self.folder / "g++-9"
         compiler.write_text("#!/bin/bash\nexec g++ -U__GNUC__ -D__GNUC__=9 -Wno-builtin-macro-redefined \"$@\"\n")
         compiler.chmod(0o755)
-        done = self.run_words("cmake", "-S", TESTS.parent, "-B", self.folder / "a tree", CXX=compiler)
+        done = self.run_words("cmake", "-G", "Ninja", "-S", TESTS.parent, "-B", self.folder / "a tree", CXX=compiler)
         self.assertNotEqual(done.returncode, 0)
         said = " ".join(done.stderr.split())
         self.assertRegex(said, r"g\+\+-9 is GNU 9\.\d+\.\d+, and ibcoll needs 12 or later\. Install it")
