@@ -33,10 +33,10 @@ class Ahead {
     count(op, limits);
     return true;
   }
-  // Bytes of an eager message left, of a collective that was counted.
-  void sent(uint64_t bytes) noexcept { newest().bytes += bytes; }
+  // Bytes of an eager message left, of collective `op`, which was counted.
+  void sent(uint32_t op, uint64_t bytes) noexcept { group_of(op).bytes += bytes; }
   // The same of bytes that were spilled.
-  void spilled(uint64_t bytes) noexcept { newest().spilled += bytes; }
+  void spilled(uint32_t op, uint64_t bytes) noexcept { group_of(op).spilled += bytes; }
   // Bytes that were spilled in collectives that the peer has not completed.
   uint64_t spilled() const noexcept {
     uint64_t bytes = 0;
@@ -61,6 +61,15 @@ class Ahead {
   static bool is_after(uint32_t a, uint32_t b) noexcept { return static_cast<int32_t>(a - b) > 0; }
   bool open(const Group& g) const noexcept { return g.count > 0 && is_after(g.last, completed_); }
   Group& newest() noexcept { return groups_[(begun_ - 1) % kGroups]; }
+  // Several collectives in flight send by turns. The group that is complete first of those that are not complete before
+  // `op`; it holds `op`, unless that had to join a younger one.
+  Group& group_of(uint32_t op) noexcept {
+    Group* found = &newest();
+    if (found->last == op) return *found;
+    for (Group& g : groups_)
+      if (open(g) && !is_after(op, g.last) && (is_after(op, found->last) || is_after(found->last, g.last))) found = &g;
+    return *found;
+  }
 
   bool closed(const Group& g, const Limits& limits) const noexcept {
     return g.count >= std::max<uint32_t>(1, limits.collectives / kGroups) || g.bytes >= limits.bytes / kGroups ||

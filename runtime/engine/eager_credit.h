@@ -23,9 +23,10 @@ class EagerCredit {
     bytes_taken_ += bytes;
   }
   // Of a message that was spilled: it counts over all collectives only.
-  void took_spilled(uint64_t bytes) noexcept { bytes_taken_ += bytes; }
+  void took_spilled(uint64_t bytes) noexcept { spilled_taken_ += bytes; }
   uint32_t taken() const noexcept { return taken_; }
   uint64_t bytes_taken() const noexcept { return bytes_taken_; }
+  uint64_t spilled_taken() const noexcept { return spilled_taken_; }
   // The peer needs a report: half of its credit is used up.
   bool due(uint32_t limit) const noexcept { return taken_ - reported_ >= limit / 2; }
   // A report of taken() has left.
@@ -37,6 +38,7 @@ class EagerCredit {
   uint32_t taken_ = 0;
   uint32_t reported_ = 0;
   uint64_t bytes_taken_ = 0;
+  uint64_t spilled_taken_ = 0;
 };
 
 }  // namespace ibcoll

@@ -182,8 +182,8 @@ void Incoming::close() noexcept {
   Engine& engine = state_.team().engine();
   for (Channel* c = state_.first(); c; c = c->next_peer) {
     engine.early_messages().recycle(c->in.unexpected);
-    const EagerCredit& credit = c->credit;
-    if (credit.bytes_taken() > 0 && state_.links().credit().ended(c->peer, state_.op(), credit.bytes_taken()))
+    const uint64_t eager = c->credit.bytes_taken(), spilled = c->credit.spilled_taken();
+    if (eager + spilled > 0 && state_.links().credit().ended(c->peer, state_.op(), eager, spilled))
       engine.credit_is_due();
   }
 }

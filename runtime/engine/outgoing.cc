@@ -7,11 +7,7 @@
 namespace ibcoll {
 
 Outgoing::Outgoing(ExchangeState& state, ExchangeTrace& trace) noexcept
-    : state_(state),
-      trace_(trace),
-      links_(state.links()),
-      spill_share_(state.team().engine().limits().spill_bytes /
-                   static_cast<uint64_t>(std::max(1, state.team().size() - 1))) {}
+    : state_(state), trace_(trace), links_(state.links()) {}
 
 void Outgoing::put(int peer, ConstBytes piece, uint64_t total) noexcept {
   Channel* const c = state_.channel(peer);
@@ -116,7 +112,7 @@ Outgoing::Sent Outgoing::send_eager(Channel& c, Message& put) noexcept {
   }
   if (!links_.send(c.peer, state_.note(NoteKind::kEager, put.total, c.out.sent), ConstBytes(put.data, put.bytes)))
     return Sent::kBusy;
-  links_.credit().sent(c.peer, put.bytes);
+  links_.credit().sent(c.peer, state_.op(), put.bytes);
   c.credit.sent();
   return Sent::kYes;
 }
@@ -171,10 +167,10 @@ bool Outgoing::send_fragments(Channel& c, NoteKind kind, Message& put, uint64_t 
 Outgoing::Sent Outgoing::spill(Channel& c, Message& put) noexcept {
   if (put.bytes != put.total || !may_run_ahead(c)) return Sent::kWaits;
   const uint64_t from = put.moved;
-  const uint64_t used = std::min(spill_share_, links_.credit().spilled_to(c.peer));
-  const uint64_t end = from + std::min(spill_share_ - used, put.bytes - from);
+  const uint64_t share = links_.credit().spill_share(), used = std::min(share, links_.credit().spilled_to(c.peer));
+  const uint64_t end = from + std::min(share - used, put.bytes - from);
   const bool all = send_fragments(c, NoteKind::kSpill, put, end);
-  links_.credit().spilled(c.peer, put.moved - from);
+  links_.credit().spilled(c.peer, state_.op(), put.moved - from);
   put.spilled = put.moved;
   if (put.moved < put.bytes) return all ? Sent::kWaits : Sent::kBusy;
   ++c.out.announced_sent;

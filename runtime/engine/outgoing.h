@@ -43,7 +43,9 @@ class Outgoing {
   uint32_t puts_pending() const noexcept { return pending_; }
   bool all_flushed() const noexcept { return queued_ == 0 && pending_ == 0; }
   // Messages may go to peers that are late: to their landing memory.
-  bool spills() const noexcept { return spill_share_ > 0 && state_.scheme() != IBCOLL_SCHEME_ZERO_COPY; }
+  bool spills() const noexcept {
+    return links_.credit().spill_share() > 0 && state_.scheme() != IBCOLL_SCHEME_ZERO_COPY;
+  }
   // The collective has ended: nothing is sent any more.
   void close() noexcept;
 
@@ -64,7 +66,6 @@ class Outgoing {
   ExchangeState& state_;
   ExchangeTrace& trace_;
   TeamLinks& links_;
-  uint64_t spill_share_;  // of this rank, in another's landing memory
   uint32_t queued_ = 0;   // pieces that were not handed to the transport yet
   uint32_t pending_ = 0;  // see puts_pending()
 };

@@ -6,6 +6,7 @@
 // other, however they count.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "runtime/base/arena.h"
@@ -18,7 +19,10 @@ namespace ibcoll {
 class TeamCredit {
  public:
   // The limits outlive this object.
-  explicit TeamCredit(const EngineLimits& limits) noexcept : limits_(limits), arena_(limits.call_bytes) {
+  TeamCredit(const EngineLimits& limits, int size) noexcept
+      : limits_(limits),
+        spill_share_(limits.spill_bytes / static_cast<uint64_t>(std::max(1, size - 1))),
+        arena_(limits.call_bytes) {
     peers_.reset(arena_);
   }
   TeamCredit(const TeamCredit&) = delete;
@@ -29,13 +33,15 @@ class TeamCredit {
   // True when the first eager message of collective `op` may go to the peer now; then the collective is counted.
   bool may_send(int peer, uint32_t op) noexcept;
   // Bytes of an eager message left, of a collective that was counted.
-  void sent(int peer, uint64_t bytes) noexcept { peers_.find(peer)->ahead.sent(bytes); }
+  void sent(int peer, uint32_t op, uint64_t bytes) noexcept { peers_.find(peer)->ahead.sent(op, bytes); }
   // The same of bytes that were spilled; and how many of those are in collectives that the peer has not completed.
-  void spilled(int peer, uint64_t bytes) noexcept { peers_.find(peer)->ahead.spilled(bytes); }
+  void spilled(int peer, uint32_t op, uint64_t bytes) noexcept { peers_.find(peer)->ahead.spilled(op, bytes); }
   uint64_t spilled_to(int peer) const noexcept {
     const Peer* const p = peers_.find(peer);
     return p ? p->ahead.spilled() : 0;
   }
+  // The most that these may be: the share of each rank in the landing memory of another one.
+  uint64_t spill_share() const noexcept { return spill_share_; }
   // A note of the peer says that it has completed all collectives up to `op`. True: that is news.
   bool peer_completed(int peer, uint32_t op) noexcept {
     Peer* const p = peers_.find(peer);
@@ -49,9 +55,8 @@ class TeamCredit {
 
   // ---- receiving
 
-  // Collective `op` has ended here, in which the peer has sent `bytes` bytes ahead: eager, or spilled. True: credit of
-  // the peer is due.
-  bool ended(int peer, uint32_t op, uint64_t bytes) noexcept;
+  // Collective `op` has ended here, in which the peer has sent so many bytes ahead. True: credit of the peer is due.
+  bool ended(int peer, uint32_t op, uint64_t eager_bytes, uint64_t spilled_bytes) noexcept;
   // The peer asks for credit. True: credit of the peer is due.
   bool wanted(int peer) noexcept;
   // A note has left for the peer. It says that this rank has completed all collectives up to `completed`.
@@ -78,16 +83,18 @@ class TeamCredit {
     bool wanted = false;           // it has asked for credit
     uint32_t pending = 0;          // completed collectives in which it has sent ahead, which it does not know of yet
     uint32_t pending_through = 0;  // the last of them
-    uint64_t pending_bytes = 0;    // of these messages
+    uint64_t pending_bytes = 0;    // of their eager messages
+    uint64_t pending_spilled = 0;  // and of those that were spilled
     uint32_t reported = 0;         // last `completed` that was sent to it
   };
   // Half of the credit is returned at a time.
   bool due(const Peer& p) const noexcept {
-    return p.pending > 0 &&
-           (p.wanted || p.pending >= limits_.collectives_ahead / 2 || p.pending_bytes >= limits_.bytes_ahead / 2);
+    return p.pending > 0 && (p.wanted || p.pending >= limits_.collectives_ahead / 2 ||
+                             p.pending_bytes >= limits_.bytes_ahead / 2 || p.pending_spilled > spill_share_ / 2);
   }
 
   const EngineLimits& limits_;
+  const uint64_t spill_share_;
   Arena arena_;  // of peers_
   PeerTable<Peer> peers_;
 };

@@ -19,7 +19,7 @@ class TeamLinks {
  public:
   // All outlive it.
   TeamLinks(Engine& engine, const TeamMembers& members, const CallsInFlight& calls, TeamHealth& health) noexcept
-      : engine_(engine), members_(members), calls_(calls), health_(health), credit_(engine.limits()) {}
+      : engine_(engine), members_(members), calls_(calls), health_(health), credit_(engine.limits(), members.size()) {}
 
   Transport& transport(int peer) noexcept { return engine_.transport(members_.job_rank(peer)); }
   Note note(NoteKind kind, uint64_t bytes, uint32_t op, uint32_t signature, uint16_t index) const noexcept {

@@ -20,7 +20,7 @@ constexpr uint64_t kMany = uint64_t{1} << 40;
 uint32_t begun(Ahead& ahead, uint32_t op, const Ahead::Limits& limits, uint64_t bytes) {
   uint32_t count = 0;
   while (count < 1000 && ahead.begin(op + count, limits)) {
-    ahead.sent(bytes);
+    ahead.sent(op + count, bytes);
     ++count;
   }
   return count;
@@ -49,13 +49,46 @@ TEST(Ahead, SpilledBytesCountUntilTheirCollectiveIsComplete) {
   const Ahead::Limits limits{128, kMany};
   for (uint32_t op = 1; op <= 3; ++op) {
     EXPECT_TRUE(ahead.begin(op, limits));
-    if (op != 2) ahead.spilled(1000 * op);
+    if (op != 2) ahead.spilled(op, 1000 * op);
   }
   EXPECT_EQ(ahead.spilled(), 4000u);
   EXPECT_TRUE(ahead.completed(1));
   EXPECT_EQ(ahead.spilled(), 3000u) << "those after it do not hold it back";
   EXPECT_TRUE(ahead.completed(3));
   EXPECT_EQ(ahead.spilled(), 0u);
+}
+
+// Of calls in flight that send by turns, whichever began first.
+TEST(Ahead, BytesCountForTheirOwnCollective) {
+  Ahead ahead;
+  const Ahead::Limits limits{128, kMany};
+  EXPECT_TRUE(ahead.begin(1, limits));
+  EXPECT_TRUE(ahead.completed(1));
+  for (const uint32_t op : {4, 2, 3}) {
+    EXPECT_TRUE(ahead.begin(op, limits));
+    ahead.spilled(op, 1);
+  }
+  for (uint32_t op = 2; op <= 4; ++op) ahead.spilled(op, 1000 * op);
+  EXPECT_EQ(ahead.spilled(), 9003u);
+  ahead.completed(2);
+  EXPECT_EQ(ahead.spilled(), 7002u);
+  ahead.completed(3);
+  EXPECT_EQ(ahead.spilled(), 4001u);
+  ahead.completed(4);
+  EXPECT_EQ(ahead.spilled(), 0u);
+}
+
+// The same of eager bytes: those of a younger call do not hold an older one back, those of an older one do.
+TEST(Ahead, EagerBytesCountForTheirOwnCollective) {
+  Ahead ahead;
+  const Ahead::Limits limits{128, 1000};
+  EXPECT_TRUE(ahead.begin(5, limits));
+  ahead.sent(5, 200);  // its group takes no more calls
+  EXPECT_TRUE(ahead.begin(6, limits));
+  ahead.sent(5, 900);
+  EXPECT_FALSE(ahead.begin(7, limits));
+  ahead.completed(5);
+  EXPECT_TRUE(ahead.begin(7, limits)) << "the bytes were those of call 5";
 }
 
 // After any number of calls: within one group, and after so many that each group is used several times.
@@ -123,7 +156,7 @@ TEST(Ahead, NeverMoreThanTheLimitIsOpen) {
 
 // A rank that runs ahead of another one with eager messages, and that one, which returns credit as soon as it is due.
 struct RunAhead {
-  explicit RunAhead(const EngineLimits& limits) : sender(limits), receiver(limits) {}
+  explicit RunAhead(const EngineLimits& limits) : sender(limits, 2), receiver(limits, 2) {}
   // The sender begins call `op`, unless it may not. Then it asks, if it may, and tries again when it has its answer.
   bool send(uint32_t op, uint64_t bytes) {
     if (!sender.may_send(1, op)) {
@@ -132,7 +165,7 @@ struct RunAhead {
       if (receiver.wanted(1)) report();
       if (!sender.may_send(1, op)) return false;
     }
-    sender.sent(1, bytes);
+    sender.sent(1, op, bytes);
     under_way[op] = bytes;
     return true;
   }
@@ -140,7 +173,7 @@ struct RunAhead {
   void receive(uint32_t most) {
     for (auto at = under_way.find(completed + 1); most-- > 0 && at != under_way.end();
          at = under_way.find(completed + 1)) {
-      receiver.ended(1, ++completed, at->second);
+      receiver.ended(1, ++completed, at->second, 0);
       under_way.erase(at);
       report();
     }

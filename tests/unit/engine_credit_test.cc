@@ -111,6 +111,18 @@ TEST_F(CreditOfOneCollective, SpillsStayWithinTheShareOverAllCollectives) {
   EXPECT_EQ(spilled_in(4), 20'000u);
 }
 
+// A share that is used by more than half brings credit back when the collective ends, long before eager messages would.
+TEST_F(CreditOfOneCollective, CreditOfTheShareIsReturnedByHalf) {
+  TeamCredit& credit = team(0).links().credit();
+  const uint64_t half = credit.spill_share() / 2;
+  ASSERT_LT(credit.spill_share(), engines_[0]->limits().bytes_ahead / 2);
+  EXPECT_FALSE(credit.ended(1, 1, half, half));
+  EXPECT_TRUE(credit.ended(1, 2, 0, 1));
+  credit.note_left(1, 2);
+  EXPECT_FALSE(credit.ended(1, 3, half, half));
+  EXPECT_FALSE(credit.ended(2, 3, 0, half)) << "each peer has its own share";
+}
+
 // A message that is there in full is taken and nothing is sent for it; one of which a part is there is advertised.
 TEST_F(CreditOfOneCollective, AMessageThatWasSpilledWholeIsNotAdvertised) {
   Exchange exchange(team(0), kSignature);
@@ -152,7 +164,7 @@ TEST_F(CreditOfOneCollective, AdvertisementsOfSpilledMessagesMayComeAfterTheEnd)
   for (const bool spills : {true, false}) {
     SetUpAgain();
     team(0).links().credit().may_send(1, kOp);
-    if (spills) team(0).links().credit().spilled(1, 10);
+    if (spills) team(0).links().credit().spilled(1, kOp, 10);
     auto call = make_call(team(0), 8);
     ASSERT_TRUE(call->request->start().ok());
     ASSERT_EQ(call->request->exchange().op(), kOp);
