@@ -55,6 +55,26 @@ class Jobs(unittest.TestCase):
         done = self.check(job(1, 1, "sh", "-c", "echo single copies: $IBCOLL_SINGLE_COPY"))
         self.assertIn("single copies: off", done.stdout)
 
+    # Each call one of the ranks, which may lead its node, comes 10 ms late: later than a sender repeats what a rank has no
+    # receive request for (RNR). Meanwhile the others send ahead to it until its landing slots are full.
+    def check_late_ranks(self, *variables, sizes="8:100K"):
+        options = [word for variable in variables for word in ("-x", variable)]
+        words = ["all", "--bytes", sizes, "--factor", "110", "--iterations", "3", "--calls", "blocking", "--check",
+                 "--arrival", "late:20:100", "--message-cost", "100:0"]
+        self.check(job(6, 3, BIN / "ibcoll_perf", *words, options=options), " 0 errors; 0 not applicable")
+
+    def test_late_ranks_by_memory(self):
+        self.check_late_ranks("IBCOLL_VERBS_NOTIFY=memory")
+
+    def test_late_ranks_by_immediates(self):
+        self.check_late_ranks("IBCOLL_VERBS_NOTIFY=imm")
+
+    # Many fragments for each message, and more memory for them than there are slots.
+    def test_late_ranks_whose_slots_fill(self):
+        for notify in ("memory", "imm"):
+            self.check_late_ranks(f"IBCOLL_VERBS_NOTIFY={notify}", "IBCOLL_EAGER_BYTES=512", "IBCOLL_SPILL_BYTES=64M",
+                                  "IBCOLL_ARRIVAL=late", sizes="30K:100K")
+
     def test_the_transport_is_verbs(self):
         done = self.check(job(2, 2, BIN / "ibcoll_info", "-d"), "memory0")
         self.assertIn("verbs", done.stdout)
