@@ -215,16 +215,16 @@ def text_of(command, timeout, title="", accepted=(0,), refused=None, **more):
     return out
 
 
-def output(name, program, ranks, bed, words, timeout, accepted=(0,)):
-    """What one launch on a beds.Bed prints."""
+def output(name, program, ranks, bed, words, timeout, accepted=(0,), settings=None):
+    """What one launch on a beds.Bed prints. `settings`: more variables of its environment."""
     refused = "cannot use ibcoll" if name == "through" else None  # the program goes on, in the MPI alone
     return text_of(bed.command(name, ranks, [program] + words), timeout, f"{TITLES[name]}: ", accepted, refused,
-                   env=bed.environment())
+                   env={**bed.environment(), **(settings or {})})
 
 
-def table(name, program, ranks, bed, words, timeout, accepted=(0,), first="collective"):
+def table(name, program, ranks, bed, words, timeout, accepted=(0,), first="collective", settings=None):
     """Rows of one launch of a program that prints CSV, as it prints them. `first`: the first column."""
-    out = output(name, program, ranks, bed, words, timeout, accepted)
+    out = output(name, program, ranks, bed, words, timeout, accepted, settings)
     said = f"{TITLES[name]}, {ranks} ranks, {' '.join(map(str, words))}"
     lines = out.splitlines()
     header = next((i for i, line in enumerate(lines) if line.startswith(f"{first},")), None)

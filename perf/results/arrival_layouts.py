@@ -8,8 +8,11 @@ import charts
 import comparison
 import page
 
+# What Open MPI does in rounds, as the MPI of the paper did: the numbers of its algorithms (ompi_info --param coll tuned).
+IN_ROUNDS = {"in rounds": {"alltoall": 2, "allgather": 4}, "in rounds of neighbors": {"allgather": 5}}
+PEERS = ("Open MPI", *IN_ROUNDS)
 # The plain and the aware algorithms of the paper; chosen: what ibcoll takes by itself.
-FORMS = ("Open MPI", "direct", "pap_direct", "shm_direct", "pap_shm_direct", "chosen")
+FORMS = (*PEERS, "direct", "pap_direct", "shm_direct", "pap_shm_direct", "chosen")
 IN_TABLE = ("random:32", "random:512")  # the patterns of the paper's headlines
 PAPER_BYTES = 8192  # the size of its headline
 
@@ -43,8 +46,19 @@ LAYOUTS = {
 }
 WHOLE = Extent(3, 1, ["--bytes", f"1:{1 << 20}", "--factor", "2"], FORMS, None)
 # A message of 1 MB takes 9 ms at 1 Gbit/s, and 512 times that is no quick call.
-QUICK = Extent(3, 0.1, ["--bytes", f"2:{128 << 10}", "--factor", "16"], ("Open MPI", "direct", "chosen"), len(IN_TABLE))
-SMALLEST = Extent(1, 0.001, ["--bytes", "8:8", "--factor", "2"], ("Open MPI", "chosen"), 1)
+QUICK = Extent(3, 0.1, ["--bytes", f"2:{128 << 10}", "--factor", "16"], (*PEERS, "direct", "chosen"), len(IN_TABLE))
+SMALLEST = Extent(1, 0.001, ["--bytes", "8:8", "--factor", "2"], (*PEERS, "chosen"), 1)
+AT_PAPER_BYTES = ["at 8K", "in rounds", "mean in call", "over bound"]
+
+
+def settings_of(form, collective):
+    """Variables that make Open MPI take the form; None: it has no such form of the collective."""
+    if form not in IN_ROUNDS:
+        return {}
+    if collective not in IN_ROUNDS[form]:
+        return None
+    return {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
+            f"OMPI_MCA_coll_tuned_{collective}_algorithm": str(IN_ROUNDS[form][collective])}
 
 
 def rows_of(found, more):
@@ -63,13 +77,18 @@ def rows_of(found, more):
                                          FORMS.index(row["form"])))
 
 
-def compared(rows):
-    """Rows as comparison.summary has them: Open MPI's time over that of the chosen algorithm."""
+def cells_of(rows):
+    """{(collective, pattern, ranks, bytes): {form: row}}."""
     cells = {}
     for row in rows:
         cells.setdefault((row["collective"], row["arrival"], row["ranks"], int(row["bytes"])), {})[row["form"]] = row
+    return cells
+
+
+def compared(rows):
+    """Rows as comparison.summary has them: Open MPI's time over that of the chosen algorithm."""
     found = []
-    for (collective, pattern, ranks, size), forms in cells.items():
+    for (collective, pattern, ranks, size), forms in cells_of(rows).items():
         if not {"Open MPI", "chosen"} <= forms.keys():
             continue
         peer, own = forms["Open MPI"], forms["chosen"]
@@ -80,6 +99,20 @@ def compared(rows):
     return found
 
 
+def ratio(forms, over, under, column, other=None):
+    """Text of one cell of the page: a column of one form over one of another; "-" where either was not measured."""
+    if not {over, under} <= forms.keys():
+        return "-"
+    return f"{float(forms[over][column]) / float(forms[under][other or column]):.2f}"
+
+
+def at_paper_bytes(forms):
+    """The columns AT_PAPER_BYTES."""
+    last = "last_arrival_to_last_exit_us"
+    return [ratio(forms, "Open MPI", "chosen", last), ratio(forms, "in rounds", "chosen", last),
+            ratio(forms, "in rounds", "chosen", "mean_in_call_us"), ratio(forms, "chosen", "chosen", last, "bound_us")]
+
+
 def lines_of(title, rows):
     """Rows of the table for one layout: those of its experiments that are in it."""
     lines, most = [], max(int(row["ranks"]) for row in rows)
@@ -88,8 +121,9 @@ def lines_of(title, rows):
             some = [row for row in compared(rows) if (row["collective"], row["arrival"]) == (collective, pattern)
                     and int(row["ranks"]) == most]
             if some:
-                at = [f"{row['ratio']:.2f}" for row in some if row["bytes"] == PAPER_BYTES]
-                lines.append([*comparison.summary(f"{title}: {collective}, {pattern}", some, lambda row: "at"), *(at or ["-"])])
+                forms = cells_of(rows).get((collective, pattern, some[0]["ranks"], PAPER_BYTES), {})
+                lines.append([*comparison.summary(f"{title}: {collective}, {pattern}", some, lambda row: "at"),
+                              *at_paper_bytes(forms)])
     return lines
 
 
@@ -117,4 +151,4 @@ def fill(results):
     charts.panels(results.figure, panels(rows))
     lines = [line for name, some in found.items() for line in lines_of(LAYOUTS[name].title, some)]
     results.fill(results.image(f"after the last arrival: {LAYOUTS[first].title}"),
-               page.table([*comparison.HEAD, "at 8K"], lines), comparison.about(found.values()))
+               page.table([*comparison.HEAD, *AT_PAPER_BYTES], lines), comparison.about(found.values()))

@@ -111,6 +111,8 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_DETERMINISTIC", Kind::kBoolean, "yes", "",
      "reductions give the same bits in every run with the same number of ranks, the same ranks on each node and the "
      "same settings; no: operands are combined as they come, and in any order that was timed as the fastest"},
+    {"IBCOLL_ARRIVAL", Kind::kChoice, "mixed", "together|mixed|late",
+     "what algorithms are chosen for by predicted cost: ranks that arrive together, one that is late, or both"},
 
     {"IBCOLL_TUNING", Kind::kText, "", "",
      "file of the algorithms that ibcoll_tune has timed as the fastest, for this machine, transport and layout; off: "

@@ -35,6 +35,8 @@ Status Selection::read_settings(const Config& config, bool in_host) {
                                             : IBCOLL_SCHEME_AUTO;
   const std::string& overlap = config.text("IBCOLL_CHECK_OVERLAP");
   overlap_ = overlap == "off" || (overlap == "auto" && in_host) ? Overlap::kAllowed : Overlap::kRefused;
+  const std::string& arrival = config.text("IBCOLL_ARRIVAL");
+  weighing_ = arrival == "together" ? Weighing::kTogether : arrival == "late" ? Weighing::kLate : Weighing::kMixed;
   deterministic_ = config.boolean("IBCOLL_DETERMINISTIC");
   return {};
 }
@@ -69,7 +71,7 @@ Result<Choice> Selection::choose(const TeamProfile& team, Args& args, const Forc
   args.fixed_order = deterministic_;
   const Shape shape = shape_of(team.shape, args);
   const Result<std::vector<Candidate>> all =
-      candidates(args.collective, shape, team.model, forced, steady_model_for(team, args));
+      candidates(args.collective, shape, team.model, forced, steady_model_for(team, args), weighing_);
   if (!all.ok()) return all.status();
   return candidate(all.value(), timed(team, args, scheme, shape, all.value())).choice;
 }
@@ -78,9 +80,9 @@ Result<std::string> Selection::explain(const TeamProfile& team, const Args& args
                                        ibcoll_scheme_t scheme) const {
   const Shape shape = shape_of(team.shape, args);
   const Result<std::vector<Candidate>> all =
-      candidates(args.collective, shape, team.model, forced, steady_model_for(team, args));
+      candidates(args.collective, shape, team.model, forced, steady_model_for(team, args), weighing_);
   if (!all.ok()) return all.status();
-  Json decision = ibcoll::explain(args.collective, shape, team.model, forced, all.value());
+  Json decision = ibcoll::explain(args.collective, shape, team.model, forced, all.value(), weighing_);
   if (const Tuning::Entry* const entry = timed(team, args, scheme, shape, all.value())) {
     decision.set("algorithm", candidate(all.value(), entry).choice.name());
     decision.set("reason", fmt::format("read from the tuning file, timed in {} calls", entry->trials));

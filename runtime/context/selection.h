@@ -43,6 +43,7 @@ class Selection {
 
   ibcoll_scheme_t default_scheme_ = IBCOLL_SCHEME_AUTO;
   Overlap overlap_ = Overlap::kRefused;
+  Weighing weighing_ = Weighing::kMixed;
   bool deterministic_ = false;               // reductions give the same bits in every run
   std::array<Forced, kCollectives> forced_;  // by IBCOLL_<COLLECTIVE>
   Tuning tuning_;                            // what was read from the file

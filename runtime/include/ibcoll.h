@@ -473,10 +473,11 @@ IBCOLL_EXPORT const char* ibcoll_algorithm_name(ibcoll_collective_t collective, 
 IBCOLL_EXPORT const char* ibcoll_algorithm_about(ibcoll_collective_t collective, const char* algorithm);
 /* Which algorithm the next call gets, and why; buffers are not needed. Writes JSON to `text`, by the rules of
  * ibcoll_context_describe:
- *   {"algorithm": "shm", "reason": "lowest predicted cost",
- *    "candidates": [{"algorithm": "shm", "cost_us": 3.1}, ...],
+ *   {"algorithm": "shm", "predicted": "shm", "reason": "lowest predicted cost, with and without a late rank",
+ *    "candidates": [{"algorithm": "shm", "cost_us": 3.1, "late_us": 2.5}, ...],
  *    "not_applicable": [{"algorithm": "ring", "why": "..."}, ...]}
- * A forced algorithm has the reason "demanded by IBCOLL_ALLTOALL" or "demanded by the call"; one from the tuning file
+ * "cost_us" is of ranks that arrive together, "late_us" from the arrival of a late rank on; "predicted" is the best by
+ * both (IBCOLL_ARRIVAL). A forced algorithm has the reason "demanded by IBCOLL_ALLTOALL" or "demanded by the call"; one from the tuning file
  * (IBCOLL_TUNING) "read from the tuning file, timed in 33 calls". "class" is how that file names the call. For
  * v-collectives, NULL counts stand for blocks of `bytes`.
  * Errors: those of ibcoll_collective_init, except those that concern buffers and displacements. */

@@ -77,6 +77,13 @@ inline constexpr double kLanes = 1.3;
 // How much longer lanes may take than leaders when all ranks come at once. When they do not, leaders take 1.5 to 3 times
 // as long after the last arrival. Measured: the same with --arrival random:32.
 inline constexpr double kWorthNotWaiting = 1.1;
+// How much longer the algorithm that is best with late ranks may take when all ranks come at once, of calls for which
+// both count (IBCOLL_ARRIVAL=mixed). A rule.
+inline constexpr double kWorthLateRanks = 1.1;
+// B that go to a late rank before it comes: an eager message, and what all others together send ahead. The defaults of
+// IBCOLL_EAGER_BYTES and IBCOLL_SPILL_BYTES.
+inline constexpr double kEagerBytes = 8192;
+inline constexpr double kSpillBytes = 2 << 20;
 // The time of bytes that one rank of a core moves while others of that core wait and look for theirs, over the time of
 // the same bytes without them. Measured: UCX_TLS=tcp ibcoll_run -n 16 --nodes 4 --net ucx ibcoll_perf alltoall
 // --algorithm all --bytes 8K:64K, the rise of pap_shm_direct over that of pap_direct.

@@ -123,7 +123,7 @@ class Pages(unittest.TestCase):
 
     def arrivals(self, *sizes):
         """Two rounds: Open MPI takes 60 and 80 us after the last arrival, what ibcoll chooses 20 and 40."""
-        lasts = {"Open MPI": (60, 80), "direct": (90, 90), "chosen": (20, 40)}
+        lasts = {"Open MPI": (60, 80), "in rounds": (90, 120), "direct": (90, 90), "chosen": (20, 40)}
         return arrival_layouts.rows_of(
             {(16, "random:32", "alltoall", size, form): [
                 {"t_last": last, "t_avg": 300, "bound": 10, "average_factor": 8, "worst_factor": 30, "algorithm": "way"}
@@ -134,7 +134,7 @@ class Pages(unittest.TestCase):
         results = page.Page("arrival", self.folder)
         results.write("cluster", self.arrivals(2, 8192))
         arrival_layouts.fill(results)
-        row = "| 4 nodes x 4, 1 Gbit/s: alltoall, random:32 | 2.33 (2.00 to 3.00) | 2 | 0 | 2.33 at 2 | 2.33 |"
+        row = "| 4 nodes x 4, 1 Gbit/s: alltoall, random:32 | 2.33 (2.00 to 3.00) | 2 | 0 | 2.33 at 2 | 2.33 | 3.50 | 1.00 | 3.00 |"
         self.assertIn(row, self.text(results))
         self.assertEqual(results.read("cluster")[0]["us_of_rounds"], "60.000 80.000")
         (_, script), = [call.args for call in self.drawn.call_args_list]
@@ -143,7 +143,13 @@ class Pages(unittest.TestCase):
 
     def test_arrivals_without_the_size_of_the_paper(self):
         line, = arrival_layouts.lines_of("here", self.arrivals(64))
-        self.assertEqual(line[-1], "-")
+        self.assertEqual(line[-4:], ["-"] * 4)
+
+    def test_open_mpi_in_rounds_is_asked_for_by_its_settings(self):
+        self.assertEqual(arrival_layouts.settings_of("in rounds", "alltoall"), {
+            "OMPI_MCA_coll_tuned_use_dynamic_rules": "1", "OMPI_MCA_coll_tuned_alltoall_algorithm": "2"})
+        self.assertEqual(arrival_layouts.settings_of("Open MPI", "alltoall"), {})
+        self.assertIsNone(arrival_layouts.settings_of("in rounds of neighbors", "alltoall"))
 
     def test_a_simulated_gain_has_its_extremes(self):
         self.assertEqual(simulation_page.line("a / b", {"x": 0.5, "y": 2.0, "z": 8.0}),

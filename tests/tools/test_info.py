@@ -156,7 +156,15 @@ class InfoTest(unittest.TestCase):
 
     def test_candidates_are_a_list(self):
         chosen = self.document(2, "-A", "--collective", "allgather", "--bytes", "8")["collectives"]["allgather"]
-        self.assertRegex(chosen["selection"][0]["reason"], r"^lowest predicted cost: [\w:]+ [\d.]+ us(, [\w:]+ [\d.]+ us)+(;|$)")
+        self.assertRegex(chosen["selection"][0]["reason"], 
+                         r"^lowest predicted cost, with and without a late rank: "
+                         r"[\w:]+ [\d.]+ us \(late [\d.]+\)(, [\w:]+ [\d.]+ us \(late [\d.]+\))+(;|$)")
+
+    def test_arrivals_decide(self):
+        for arrival, reason in {"together": "lowest predicted cost:", "late": "lowest predicted cost with a late rank:"}.items():
+            chosen = self.document(2, "-A", "--collective", "allgather", "--bytes", "8",
+                                   environment={"IBCOLL_ARRIVAL": arrival})["collectives"]["allgather"]["selection"][0]
+            self.assertTrue(chosen["reason"].startswith(reason), chosen["reason"])
 
     def test_forced_algorithm_is_the_reason(self):
         choice = self.document(2, "-A", "--collective", "alltoall", "--bytes", "8",

@@ -458,7 +458,7 @@ TEST_F(Api, LogicalOperationsOnOneRankGiveZeroOrOne) {
 }
 
 TEST_F(Api, ExplainsAndDescribesItself) {
-  char text[1000];
+  char text[8192];
   const ibcoll_collective_args_t a = args(IBCOLL_ALLGATHER);
   EXPECT_EQ(ibcoll_explain(world_, &a, text, sizeof text), IBCOLL_OK);
   EXPECT_NE(std::string(text).find("one rank"), std::string::npos) << text;

@@ -99,6 +99,7 @@ TEST(Environment, MalformedValueIsAnErrorThatNamesItAndWhatIsAllowed) {
     EXPECT_NE(text.find("allowed: "), std::string::npos) << text;
   }
   EXPECT_NE(load({"IBCOLL_VERBS_GID=256"}).status().text().find("an index from 0 to 255"), std::string::npos);
+  EXPECT_NE(load({"IBCOLL_ARRIVAL=early"}).status().text().find("one of together, mixed, late"), std::string::npos);
   EXPECT_NE(load({"IBCOLL_NET=x"}).status().text().find("one of auto, verbs, ucx, shm"), std::string::npos);
 }
 

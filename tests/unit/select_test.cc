@@ -91,7 +91,8 @@ TEST(Select, TheLowestCostWins) {
         CostModel model;
         model.alpha_us = alpha;
         const Shape s = shape(8, 2, bytes);
-        const double lowest = cost_us(select(collective(c), s, model, {}).value(), s, model);
+        const double lowest =
+            cost_us(select(collective(c), s, model, {}, nullptr, Weighing::kTogether).value(), s, model);
         for (const Algorithm* const a : algorithms())
           if (a->collective == collective(c) && !a->why_not(s)) {
             const uint64_t parameter = a->choose ? a->choose(s, model) : 0;
@@ -264,6 +265,53 @@ TEST(Select, BytesOfLeadersCostNoMoreThanIfAllMovedAsMany) {
       one.parameter = a->choose ? a->choose(s, m) : 0;
       EXPECT_LE(a->cost_us(one, m), a->cost_us(one, adapter)) << ibcoll_collective_name(c) << " " << a->name;
     }
+}
+
+// Where ranks share cores, a late rank that has all work to do alone has its core alone.
+TEST(Select, ALateRankHasItsCoreAlone) {
+  CostModel model;
+  model.alpha_us = 12, model.beta_us = 8e-3, model.cpu_us = 4, model.sharing = 8, model.by_ranks = true;
+  for (const uint64_t bytes : {8, 8192}) {
+    for (const ibcoll_collective_t c : {IBCOLL_ALLTOALL, IBCOLL_ALLGATHER}) {
+      const Choice direct{find_algorithm(c, "pap_direct"), 0}, rounds{find_algorithm(c, "pairwise"), 0};
+      const Shape s = shape(16, 16, bytes);
+      EXPECT_LT(late_us(direct, s, model), cost_us(direct, s, model) / 4) << bytes;
+      if (rounds.algorithm) {
+        EXPECT_EQ(late_us(rounds, s, model), cost_us(rounds, s, model)) << bytes;
+      }
+    }
+  }
+}
+
+// What IBCOLL_ARRIVAL weighs. By default late ranks decide among algorithms that take about as long without them.
+TEST(Select, LateRanksCountAsTheSettingSays) {
+  int late_is_another = 0, mixed_is_another = 0;
+  for (const double sharing : {1.0, 8.0})
+    for (const auto& [p, nodes] : {std::pair{16, 1}, {16, 4}, {16, 16}, {64, 8}})
+      for (uint64_t bytes = 2; bytes <= 1 << 20; bytes *= 4)
+        for (int c = 0; c < kCollectives; ++c) {
+          CostModel model;
+          model.alpha_us = 12, model.beta_us = 1e-3 * sharing, model.cpu_us = 4, model.sharing = sharing;
+          model.yield_us = cost::kSliceUs * (sharing - 1), model.by_ranks = true;
+          const Shape s = shape(p, nodes, bytes);
+          const auto of = [&](Weighing weighing) {
+            return candidates(collective(c), s, model, {}, nullptr, weighing).value();
+          };
+          const Candidate together = of(Weighing::kTogether).front(), mixed = of(Weighing::kMixed).front(),
+                          late = of(Weighing::kLate).front();
+          for (const Candidate& one : of(Weighing::kTogether)) {
+            EXPECT_LE(together.cost_us, one.cost_us);
+            EXPECT_LE(late.late_us, one.late_us);
+            if (one.cost_us <= cost::kWorthLateRanks * together.cost_us) {
+              EXPECT_LE(mixed.cost_us * mixed.late_us, one.cost_us * one.late_us);
+            }
+          }
+          EXPECT_LE(mixed.cost_us, cost::kWorthLateRanks * together.cost_us);
+          late_is_another += late.choice.algorithm != together.choice.algorithm;
+          mixed_is_another += mixed.choice.algorithm != together.choice.algorithm;
+        }
+  EXPECT_GT(late_is_another, mixed_is_another);
+  EXPECT_GT(mixed_is_another, 0);
 }
 
 // 16 ranks of 4 nodes on 2 cores, as above: one rank of a node talks for it, and long messages go down a chain of

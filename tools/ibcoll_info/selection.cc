@@ -24,13 +24,14 @@ ibcoll_collective_args_t arguments(const Collective& row, uint64_t bytes) {
   return args;
 }
 
-// "lowest predicted cost: shm 3.10 us, ring 9.82 us; not single_copy: the kernel ..."
+// "lowest predicted cost: shm 3.10 us (late 2.50), ring 9.82 us (late 9.82); not single_copy: the kernel ..."
 std::string reason_of(const nlohmann::json& decision) {
   std::string text = decision["reason"];
   if (text.starts_with("demanded")) return text;
   const char* separator = ": ";
   for (const auto& one : decision["candidates"]) {
-    text += fmt::format("{}{} {:.2f} us", separator, one["algorithm"].get<std::string>(), one["cost_us"].get<double>());
+    text += fmt::format("{}{} {:.2f} us (late {:.2f})", separator, one["algorithm"].get<std::string>(),
+                        one["cost_us"].get<double>(), one["late_us"].get<double>());
     separator = ", ";
   }
   for (const auto& one : decision["not_applicable"])

@@ -85,6 +85,7 @@ Status run_size(const Options& options, uint64_t bytes, OutputFile* trace, std::
     } else {
       row.selected = row.algorithm == selected.value().name();
       row.predicted_us = cost_us(candidate.choice, shape, model);
+      row.predicted_late_us = late_us(candidate.choice, shape, model);
       write_heading(options, bytes, row, trace);
       Run run(options, params, candidate.choice, row.predicted_us, trace);
       if (Status status = run.run(); !status.ok())

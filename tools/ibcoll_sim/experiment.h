@@ -13,12 +13,13 @@ namespace ibcoll::simulator {
 
 struct Row {
   uint64_t bytes = 0;
-  std::string algorithm;    // with its parameter
-  std::string why_not;      // not empty: it does not apply, and nothing else is known
-  bool selected = false;    // what auto takes
-  double time_us = 0;       // from 0 until the last rank has ended
-  double mean_us = 0;       // in the call, over all ranks
-  double predicted_us = 0;  // what selection expects
+  std::string algorithm;         // with its parameter
+  std::string why_not;           // not empty: it does not apply, and nothing else is known
+  bool selected = false;         // what auto takes
+  double time_us = 0;            // from 0 until the last rank has ended
+  double mean_us = 0;            // in the call, over all ranks
+  double predicted_us = 0;       // what selection expects, of ranks that arrive together
+  double predicted_late_us = 0;  // and of what is left when one late rank arrives
   uint32_t rounds = 0;
   Traffic between_nodes, within_nodes;
   uint64_t control_messages = 0;

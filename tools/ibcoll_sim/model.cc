@@ -61,6 +61,7 @@ CostModel cost_model(const Options& options) {
   model.copy_us = model.streamed_copy_us = model.cached_copy_us = model.combine_us = model.read_us_per_byte =
       us_per_byte(options.copy_bandwidth);
   model.memory_us = model.read_us = 0;
+  model.eager_bytes = static_cast<double>(options.eager_bytes);
   model.moves_meanwhile = true;
   model.flag_us = options.flag_us;
   return model;

@@ -11,8 +11,8 @@ namespace ibcoll::simulator {
 namespace {
 
 const char* const kColumns =
-    "bytes,algorithm,selected,time_us,mean_us,predicted_us,rounds,messages_between,bytes_between,messages_within,"
-    "bytes_within,control_messages,errors,not_applicable";
+    "bytes,algorithm,selected,time_us,mean_us,predicted_us,predicted_late_us,rounds,messages_between,bytes_between,"
+    "messages_within,bytes_within,control_messages,errors,not_applicable";
 
 std::string table_line(const Row& row, bool check) {
   const std::string name = row.algorithm + (row.selected ? " *" : "");
@@ -26,10 +26,10 @@ std::string table_line(const Row& row, bool check) {
 
 std::string csv_line(const Row& row) {
   if (!row.why_not.empty())
-    return fmt::format("{},{},,,,,,,,,,,,{}\n", row.bytes, row.algorithm, csv_field(row.why_not));
-  return fmt::format("{},{},{},{:.3f},{:.3f},{:.3f},{},{},{},{},{},{},{},\n", row.bytes, row.algorithm,
-                     row.selected ? "yes" : "no", row.time_us, row.mean_us, row.predicted_us, row.rounds,
-                     row.between_nodes.messages, row.between_nodes.bytes, row.within_nodes.messages,
+    return fmt::format("{},{},,,,,,,,,,,,,{}\n", row.bytes, row.algorithm, csv_field(row.why_not));
+  return fmt::format("{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{},{},{},{},{},{},{},\n", row.bytes, row.algorithm,
+                     row.selected ? "yes" : "no", row.time_us, row.mean_us, row.predicted_us, row.predicted_late_us,
+                     row.rounds, row.between_nodes.messages, row.between_nodes.bytes, row.within_nodes.messages,
                      row.within_nodes.bytes, row.control_messages, row.errors);
 }
 
@@ -43,6 +43,7 @@ nlohmann::ordered_json json_row(const Row& row) {
                {"time_us", row.time_us},
                {"mean_us", row.mean_us},
                {"predicted_us", row.predicted_us},
+               {"predicted_late_us", row.predicted_late_us},
                {"rounds", row.rounds},
                {"messages_between", row.between_nodes.messages},
                {"bytes_between", row.between_nodes.bytes},

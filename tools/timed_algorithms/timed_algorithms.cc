@@ -66,14 +66,8 @@ Decision decision_about(ibcoll_team_t team, SampleCall& call) {
   const auto said = nlohmann::json::parse(text.c_str());
   Decision decision;
   decision.algorithm = said.at("algorithm");
-  double lowest = 0;
-  for (const auto& candidate : said.at("candidates")) {
-    const double cost = candidate.at("cost_us");
-    decision.candidates.push_back(candidate.at("algorithm"));
-    if (!decision.predicted.empty() && cost >= lowest) continue;
-    decision.predicted = decision.candidates.back();
-    lowest = cost;
-  }
+  decision.predicted = said.at("predicted");
+  for (const auto& candidate : said.at("candidates")) decision.candidates.push_back(candidate.at("algorithm"));
   if (said.contains("class")) decision.key = said.at("class").dump();
   return decision;
 }

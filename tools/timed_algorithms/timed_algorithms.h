@@ -20,7 +20,7 @@ void expect_ok(ibcoll_status_t status, const char* call);
 struct Decision {
   std::string algorithm;                // that it takes
   std::vector<std::string> candidates;  // that apply, with their parameters
-  std::string predicted;                // the candidate of the lowest predicted cost
+  std::string predicted;                // the candidate that predicted costs choose
   std::string key;                      // JSON: the name of the class of the call in the tuning file; "": it has none
 };
 Decision decision_about(ibcoll_team_t team, SampleCall& call);

@@ -4,7 +4,7 @@
 // is no other control message.
 // Source: Qian, Afsahi, "Process arrival pattern aware alltoall and allgather on InfiniBand clusters", section 4.3.
 // Messages: p - 1 per rank. Cost: alpha + (p - 1) m beta.
-#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/cost_patterns.h"
 
 namespace ibcoll::allgather::pap_direct {
 namespace {
@@ -32,9 +32,18 @@ constexpr const char* kAbout = "Qian, Afsahi, PAP_Direct; serves peers as they a
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {
-      {.collective = IBCOLL_ALLGATHER, .name = "pap_direct", .about = kAbout, .run = run, .cost_us = cost_us},
-      {.collective = IBCOLL_ALLGATHERV, .name = "pap_direct", .about = kAbout, .run = run, .cost_us = cost_us}};
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLGATHER,
+                                         .name = "pap_direct",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = cost_us,
+                                         .late_us = late_direct_us},
+                                        {.collective = IBCOLL_ALLGATHERV,
+                                         .name = "pap_direct",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = cost_us,
+                                         .late_us = late_direct_us}};
   return kRows;
 }
 

@@ -70,6 +70,15 @@ double cost_us(const Shape& s, const CostModel& m) {
   return lanes_us(pap_shm_direct::why_not, pap_shm_direct::cost_us, s, m, us);
 }
 
+// The late rank sends its block to each other node, and publishes the blocks that it finds as a host; each rank there,
+// and of its own node, waits for one step.
+double late_us(const Shape& s, const CostModel& model) {
+  const CostModel m = model_of_late(model);
+  const double block = static_cast<double>(s.bytes);
+  return cost::kLanes * (2 * m.step_us(s.most_local) + m.message_us(block) + (s.nodes - 2) * m.stream_us(block) +
+                         m.copies_us(block + static_cast<double>(s.total)));
+}
+
 constexpr Algorithm row(ibcoll_collective_t collective) {
   return {.collective = collective,
           .name = "pap_shm_lanes",
@@ -77,6 +86,7 @@ constexpr Algorithm row(ibcoll_collective_t collective) {
           .run = run,
           .why_not = why_not,
           .cost_us = cost_us,
+          .late_us = late_us,
           .uses_window = true};
 }
 

@@ -4,7 +4,7 @@
 // Cost: ceil(max m_i / area) steps; every block is written once and read p - 1 times.
 #include <algorithm>
 
-#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/cost_patterns.h"
 
 namespace ibcoll::allgather::shm {
 namespace {
@@ -72,6 +72,7 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .why_not = applies_on_one_node,
                                          .cost_us = cost_us,
+                                         .late_us = cost_of_late_us<cost_us>,
                                          .uses_window = true,
                                          .one_step = one_step},
                                         {.collective = IBCOLL_ALLGATHERV,
@@ -80,6 +81,7 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .why_not = applies_on_one_node,
                                          .cost_us = cost_us,
+                                         .late_us = cost_of_late_us<cost_us>,
                                          .uses_window = true,
                                          .one_step = one_step}};
   return kRows;

@@ -3,6 +3,7 @@
 // ones first; a rank publishes the second step when it has read all.
 // Cost: 2 steps, p - 1 reads. The rank with the smallest block reads most.
 #include "runtime/collectives/framework/single_copy.h"
+#include "runtime/collectives/framework/cost_patterns.h"
 
 namespace ibcoll::allgather::single_copy {
 namespace {
@@ -41,6 +42,7 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .why_not = applies_with_single_copy,
                                          .cost_us = cost_us,
+                                         .late_us = cost_of_late_us<cost_us>,
                                          .uses_window = true},
                                         {.collective = IBCOLL_ALLGATHERV,
                                          .name = "single_copy",
@@ -48,6 +50,7 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .why_not = applies_with_single_copy,
                                          .cost_us = cost_us,
+                                         .late_us = cost_of_late_us<cost_us>,
                                          .uses_window = true}};
   return kRows;
 }

@@ -79,6 +79,13 @@ double cost_us(const Shape& s, const CostModel& m) {
   return 2 * (m.message_us(0) + (s.p - 1) * m.stream_us(segment)) + combine_landed_us(m, segment * (s.p - 1));
 }
 
+// The late rank has operands for the owners of segments, and each of these a result for all.
+double late_us(const Shape& s, const CostModel& m) {
+  const double segment = static_cast<double>(s.bytes) / s.p, others = s.p - 1;
+  const double owners = std::min(others, static_cast<double>(s.bytes / s.element_bytes));
+  return cost_us(s, m) - (others - owners) * m.stream_us(segment);
+}
+
 std::span<const Algorithm> rows() {
   static constexpr Algorithm kRows[] = {
       {.collective = IBCOLL_ALLREDUCE,
@@ -86,6 +93,7 @@ std::span<const Algorithm> rows() {
        .about = "PAP_Direct as a reduction; combines operands as they come; 2 alpha + 2 n beta + n gamma",
        .run = in_pieces<among>,
        .cost_us = whole_us<cost_us>,
+       .late_us = whole_us<late_us>,
        .order = Order::kDoubling}};
   return kRows;
 }

@@ -6,6 +6,8 @@
 // figure 5. Messages: p - 1 per rank. Cost: alpha + (p - 1) m beta.
 #include "runtime/collectives/alltoall/pap_direct.h"
 
+#include "runtime/collectives/framework/cost_patterns.h"
+
 namespace ibcoll::alltoall::pap_direct {
 namespace {
 
@@ -30,9 +32,18 @@ double cost_us(const Shape& s, const CostModel& m) {
 }
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {
-      {.collective = IBCOLL_ALLTOALL, .name = "pap_direct", .about = kAbout, .run = run, .cost_us = cost_us},
-      {.collective = IBCOLL_ALLTOALLV, .name = "pap_direct", .about = kAbout, .run = run, .cost_us = cost_us}};
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLTOALL,
+                                         .name = "pap_direct",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = cost_us,
+                                         .late_us = late_direct_us},
+                                        {.collective = IBCOLL_ALLTOALLV,
+                                         .name = "pap_direct",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = cost_us,
+                                         .late_us = late_direct_us}};
   return kRows;
 }
 

@@ -147,6 +147,18 @@ double cost_us(const Shape& s, const CostModel& m) {
   return straight <= cost::kSecondChoice * own ? std::max(own, cost::kSecondChoice * straight) : own;
 }
 
+// The late rank sends a row to each other node, and publishes the rows that it finds as a host; each rank there,
+// and of its own node, waits for one step.
+template <ibcoll_collective_t kCollective>
+double late_us(const Shape& s, const CostModel& model) {
+  const CostModel m = model_of_late(model);
+  const bool sized = has_sizes(kCollective);
+  const double block = static_cast<double>(s.bytes) + (sized ? cost::kUnknownPackedBlock : 0);
+  const double row = block * s.most_local;
+  return cost::kLanes * ((sized ? m.message_us(0) : 0) + 2 * m.step_us(s.most_local) + m.message_us(row) +
+                         (s.nodes - 2) * m.stream_us(row) + m.copies_us(2 * block * s.p));
+}
+
 template <ibcoll_collective_t kCollective>
 constexpr Algorithm row(const char* about) {
   return {.collective = kCollective,
@@ -155,6 +167,7 @@ constexpr Algorithm row(const char* about) {
           .run = run,
           .why_not = why_not<kCollective>,
           .cost_us = cost_us<kCollective>,
+          .late_us = late_us<kCollective>,
           .uses_window = true};
 }
 

@@ -4,7 +4,7 @@
 // Cost: 1 + p m / area steps, 2 copies.
 #include <algorithm>
 
-#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/cost_patterns.h"
 
 namespace ibcoll::alltoall::shm {
 namespace {
@@ -81,6 +81,7 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .why_not = why_not,
                                          .cost_us = cost_us,
+                                         .late_us = cost_of_late_us<cost_us>,
                                          .uses_window = true,
                                          .one_step = one_step}};
   return kRows;

@@ -28,14 +28,24 @@ Task run(Comm& c, Args a) {
   co_await c.flushed();
 }
 
-double cost_us(const Shape& s, const CostModel& m) {
+double levels_of(const Shape& s) {
   double levels = 0;
   for (double reached = 1, level = 1; reached < s.p; ++levels) reached += level *= static_cast<double>(s.parameter);
+  return levels;
+}
+
+double cost_us(const Shape& s, const CostModel& m) {
+  const double levels = levels_of(s);
   // A rank receives the tokens of its children one after the other, and sends theirs so.
   const double children = static_cast<double>(std::min<uint64_t>(s.parameter, static_cast<uint64_t>(s.p)));
   const double path = 2 * levels * children * 2 * m.cpu_us;
   const double work = m.sharing * 2 * (s.p - 1) * 2 * m.cpu_us / s.p;
   return 2 * levels * (m.alpha_us + m.yield_us) + std::max(path, work);
+}
+
+// One token goes up, and all go down.
+double late_us(const Shape& s, const CostModel& m) {
+  return levels_of(s) * (s.p - 1) / s.p * model_of_late(m).message_us(1) + cost_us(s, m) / 2;
 }
 
 uint64_t choose(const Shape& s, const CostModel& m) { return cheapest_of<cost_us>(s, m, {2, 4, 8, 16}); }
@@ -50,7 +60,8 @@ std::span<const Algorithm> rows() {
        .parameter = {Parameter::Unit::kCount, "radix", 1, 1024},
        .run = run,
        .choose = choose,
-       .cost_us = cost_us}};
+       .cost_us = cost_us,
+       .late_us = late_us}};
   return kRows;
 }
 

@@ -28,6 +28,11 @@ double cost_us(const Shape& s, const CostModel& m) {
   return tree_us(KnomialTree::shape(s.p, 2), m, n, n);
 }
 
+double late_us(const Shape& s, const CostModel& m) {
+  const auto n = static_cast<double>(s.bytes);
+  return late_tree_us(KnomialTree::height(s.p, 2), 1, m, n, n);
+}
+
 }  // namespace
 
 std::span<const Algorithm> rows() {
@@ -35,7 +40,8 @@ std::span<const Algorithm> rows() {
                                          .name = "binomial",
                                          .about = "Thakur, Gropp; ceil(lg p) (alpha + n beta)",
                                          .run = run,
-                                         .cost_us = cost_us}};
+                                         .cost_us = cost_us,
+                                         .late_us = late_us}};
   return kRows;
 }
 

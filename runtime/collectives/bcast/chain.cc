@@ -30,6 +30,10 @@ double cost_us(const Shape& s, const CostModel& m) {
   return tree_us(Chain::shape(s.p, 1), m, static_cast<double>(s.bytes), static_cast<double>(s.parameter));
 }
 
+double late_us(const Shape& s, const CostModel& m) {
+  return late_tree_us(Chain::height(s.p, 1), 1, m, static_cast<double>(s.bytes), static_cast<double>(s.parameter));
+}
+
 uint64_t choose(const Shape& s, const CostModel& m) { return best_piece<cost_us>(s, m, 4096, kMostPiece, s.bytes); }
 
 }  // namespace
@@ -41,7 +45,8 @@ std::span<const Algorithm> rows() {
                                          .parameter = {Parameter::Unit::kBytes, "piece", kLeastPiece, kMostPiece},
                                          .run = run,
                                          .choose = choose,
-                                         .cost_us = cost_us}};
+                                         .cost_us = cost_us,
+                                         .late_us = late_us}};
   return kRows;
 }
 

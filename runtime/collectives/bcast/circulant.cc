@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/cost_patterns.h"
 
 namespace ibcoll::bcast::circulant {
 namespace {
@@ -46,6 +46,14 @@ double cost_us(const Shape& s, const CostModel& m) {
   return (n - 1 + std::max(1, ceil_log2(s.p))) * m.message_us(std::ceil(static_cast<double>(s.bytes) / n));
 }
 
+// The late rank receives all blocks, unless there is one that was there before.
+double late_us(const Shape& s, const CostModel& model) {
+  const CostModel m = model_of_late(model);
+  const double n = static_cast<double>(std::max<uint64_t>(1, s.parameter)), bytes = static_cast<double>(s.bytes);
+  const double block = m.message_us(std::ceil(bytes / n));
+  return knomial_height(s.p, 2) * block + (n > 1 ? n * block : asked_for_us(m, bytes));
+}
+
 constexpr Parameter kBlocks = {Parameter::Unit::kCount, "blocks", 1, 65536};
 
 // The minimum of the cost.
@@ -64,7 +72,8 @@ std::span<const Algorithm> rows() {
        .parameter = kBlocks,
        .run = run,
        .choose = choose,
-       .cost_us = cost_us}};
+       .cost_us = cost_us,
+       .late_us = late_us}};
   return kRows;
 }
 

@@ -30,6 +30,12 @@ double cost_us(const Shape& s, const CostModel& m) {
   return tree_us(shape, m, n, n) + cost::kPathOfCall * earlier * (2 * m.cpu_us + m.lone_beta_us() * n);
 }
 
+double late_us(const Shape& s, const CostModel& m) {
+  const auto n = static_cast<double>(s.bytes);
+  const auto radix = static_cast<int>(s.parameter);
+  return late_tree_us(KnomialTree::height(s.p, radix), std::clamp(s.p - 1, 1, radix - 1), m, n, n);
+}
+
 uint64_t choose(const Shape& s, const CostModel& m) { return cheapest_of<cost_us>(s, m, {4, 3, 8, 16}); }
 
 }  // namespace
@@ -41,7 +47,8 @@ std::span<const Algorithm> rows() {
                                          .parameter = {Parameter::Unit::kCount, "radix", 2, 1024},
                                          .run = run,
                                          .choose = choose,
-                                         .cost_us = cost_us}};
+                                         .cost_us = cost_us,
+                                         .late_us = late_us}};
   return kRows;
 }
 

@@ -81,6 +81,15 @@ double cost_us(const Shape& s, const CostModel& m) {
   return tree_us(Tree::shape(s.nodes, 2), model_of_leaders(s, m), n, piece) + last + m.pipelined_steps_us(pieces - 1);
 }
 
+// One rank of each node is in the tree; all copy.
+template <typename Tree>
+double late_us(const Shape& s, const CostModel& model) {
+  const CostModel m = model_of_late(model);
+  const auto n = static_cast<double>(s.bytes), piece = static_cast<double>(std::min(s.parameter, s.area_bytes));
+  const double leader = late_tree_us(Tree::height(s.nodes, 2), 1, m, n, piece) + m.step_us(s.most_local);
+  return leader / s.most_local + m.copy_us * n;
+}
+
 template <typename Tree>
 uint64_t choose(const Shape& s, const CostModel& m) {
   return best_piece<cost_us<Tree>>(s, m, 4096, std::max(s.area_bytes, kLeastPiece), s.bytes);
@@ -98,6 +107,7 @@ constexpr Algorithm row(const char* name, const char* about) {
           .why_not = why_not,
           .choose = choose<Tree>,
           .cost_us = cost_us<Tree>,
+          .late_us = late_us<Tree>,
           .uses_window = true};
 }
 

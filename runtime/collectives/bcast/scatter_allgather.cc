@@ -61,6 +61,13 @@ double cost_us(const Shape& s, const CostModel& m) {
   return tree_us(scatter, m, 0, 1) + m.beta_us * n * (p - 1) / p + (p - 1) * m.message_us(n / p);
 }
 
+// The ring reaches the late rank at any of its rounds; in the tree its subtree waits.
+double late_us(const Shape& s, const CostModel& model) {
+  const CostModel m = model_of_late(model);
+  const double n = static_cast<double>(s.bytes), p = s.p;
+  return ((p - 1) / 2 + knomial_height(p, 2)) * m.message_us(0) + m.beta_us * n * (1 + ceil_log2(s.p) / p);
+}
+
 }  // namespace
 
 std::span<const Algorithm> rows() {
@@ -69,7 +76,8 @@ std::span<const Algorithm> rows() {
        .name = "scatter_allgather",
        .about = "van de Geijn; binomial scatter and ring; (lg p + p-1) alpha + 2 (p-1)/p n beta",
        .run = run,
-       .cost_us = cost_us}};
+       .cost_us = cost_us,
+       .late_us = late_us}};
   return kRows;
 }
 

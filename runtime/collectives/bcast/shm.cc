@@ -4,7 +4,7 @@
 // Cost: (1 + p) copies of n bytes on the node, ceil(n / piece) steps.
 #include <algorithm>
 
-#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/cost_patterns.h"
 
 namespace ibcoll::bcast::shm {
 namespace {
@@ -48,6 +48,11 @@ double cost_us(const Shape& s, const CostModel& m) {
   return m.copy_us * n / pieces + m.pipelined_steps_us(pieces) + m.shared_copies_us(n);
 }
 
+// All wait for a late root, nobody for another rank.
+double late_us(const Shape& s, const CostModel& m) {
+  return (cost_us(s, m) + (s.p - 1) * m.copy_us * static_cast<double>(s.bytes)) / s.p;
+}
+
 }  // namespace
 
 std::span<const Algorithm> rows() {
@@ -57,6 +62,7 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .why_not = applies_on_one_node,
                                          .cost_us = cost_us,
+                                         .late_us = late_us,
                                          .uses_window = true,
                                          .one_step = one_step}};
   return kRows;

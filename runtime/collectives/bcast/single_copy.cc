@@ -27,6 +27,12 @@ double cost_us(const Shape& s, const CostModel& m) {
   return 2 * m.step_us(s.p) + (s.p - 1) * (m.read_us + m.read_us_per_byte * n);
 }
 
+// All wait for a late root. Another rank reads alone.
+double late_us(const Shape& s, const CostModel& m) {
+  const double alone = m.step_us(s.p) + m.read_us + m.read_us_per_byte * static_cast<double>(s.bytes);
+  return (cost_us(s, m) + (s.p - 1) * alone) / s.p;
+}
+
 }  // namespace
 
 std::span<const Algorithm> rows() {
@@ -36,6 +42,7 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .why_not = applies_with_single_copy,
                                          .cost_us = cost_us,
+                                         .late_us = late_us,
                                          .uses_window = true}};
   return kRows;
 }

@@ -30,6 +30,7 @@ class KnomialTree {
     const double fanout = std::min<double>(p - 1.0, static_cast<double>(levels) * (radix - 1));
     return {p, static_cast<double>(levels), std::max(1.0, fanout), p - 1.0};
   }
+  static double height(int p, int radix) { return knomial_height(p, std::clamp(radix, 2, std::max(2, p))); }
 
  private:
   int v_, radix_;
@@ -45,6 +46,7 @@ class Chain {
   int slots() const { return slots_; }
   int64_t child(int) const { return v_ + 1; }
   static TreeShape shape(int p, int) { return {p, std::max(1.0, p - 1.0), 1, p - 1.0}; }
+  static double height(double p, int) { return (p - 1) / 2; }
 
  private:
   int slots_, v_;

@@ -67,8 +67,11 @@ struct Algorithm {
   const char* (*why_not)(const Shape& shape) = applies_always;
   // The parameter where the name has none. nullptr: it has no parameter.
   uint64_t (*choose)(const Shape& shape, const CostModel& model) = nullptr;
-  // Predicted time in microseconds.
+  // Predicted time in microseconds, of ranks that arrive together.
   double (*cost_us)(const Shape& shape, const CostModel& model);
+  // The same from the arrival of one rank that is late by more than the call takes: the mean over which one it is.
+  // nullptr: as long as cost_us, because most of the work of all ranks waits for it, whichever it is.
+  double (*late_us)(const Shape& shape, const CostModel& model) = nullptr;
   bool uses_window = false;
   Order order = Order::kOwn;
   FindOneStep one_step = nullptr;  // of calls on one node; nullptr: none is one

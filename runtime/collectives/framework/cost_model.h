@@ -28,6 +28,8 @@ struct CostModel {
   double cache_bytes = cost::kCacheBytes;
   double read_us = cost::kReadUs;  // start-up of a single-copy read
   double read_us_per_byte = cost::kReadByteUs;
+  double eager_bytes = cost::kEagerBytes;     // what goes at once, also to a rank that is not there
+  double spill_bytes = cost::kSpillBytes;     // what all others together may send to such a rank by serve()
   double flag_us = cost::kFlagUs;             // until a flag set in shared memory is seen by another core
   double cpu_us = cost::kUnknownLink.cpu_us;  // handling of one message by its sender or receiver
   bool by_ranks = false;                      // ranks move the bytes of messages themselves

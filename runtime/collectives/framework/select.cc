@@ -27,8 +27,11 @@ constexpr const char* kOtherBits =
 
 // On one rank, algorithms differ only in preparations that nothing uses: the first one of each collective is the
 // simplest.
-const char* reason_of(const Shape& shape) {
-  return shape.p == 1 ? "one rank: the simplest one" : "lowest predicted cost";
+const char* reason_of(const Shape& shape, Weighing weighing) {
+  return shape.p == 1                      ? "one rank: the simplest one"
+         : weighing == Weighing::kTogether ? "lowest predicted cost"
+         : weighing == Weighing::kLate     ? "lowest predicted cost with a late rank"
+                                           : "lowest predicted cost, with and without a late rank";
 }
 
 // With the parameter that the algorithm chooses where none is given.
@@ -37,19 +40,33 @@ Choice completed(Choice choice, const Shape& shape, const CostModel& model) {
   return choice;
 }
 
-// The algorithms that apply, of one order if it is given, the cheapest first. Every collective has one that applies
-// always.
+void sort(std::vector<Candidate>& all, Weighing weighing) {
+  double lowest = all.front().cost_us;
+  for (const Candidate& one : all) lowest = std::min(lowest, one.cost_us);
+  const auto near = [&](const Candidate& one) {
+    return weighing != Weighing::kMixed || one.cost_us <= cost::kWorthLateRanks * lowest;
+  };
+  const auto weight = [&](const Candidate& one) {
+    return weighing == Weighing::kTogether ? one.cost_us
+           : weighing == Weighing::kLate   ? one.late_us
+                                           : one.cost_us * one.late_us;
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const Candidate& a, const Candidate& b) {
+    return near(a) != near(b) ? near(a) : weight(a) < weight(b);
+  });
+}
+
+// The algorithms that apply, of one order if it is given, the best first. Every collective has one that applies always.
 std::vector<Candidate> by_cost(ibcoll_collective_t collective, const Shape& shape, const CostModel& model,
-                               std::optional<Order> order = {}) {
+                               Weighing weighing, std::optional<Order> order = {}) {
   std::vector<Candidate> all;
   for (const Algorithm* const a : algorithms()) {
     if (a->collective != collective || a->why_not(shape) || (order && a->order != *order)) continue;
     const Choice choice = completed({a, 0}, shape, model);
-    all.push_back({choice, cost_us(choice, shape, model)});
+    all.push_back({choice, cost_us(choice, shape, model), late_us(choice, shape, model)});
     if (shape.p == 1) break;
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.cost_us < b.cost_us; });
+  sort(all, weighing);
   return all;
 }
 
@@ -83,32 +100,38 @@ double cost_us(const Choice& choice, Shape shape, const CostModel& model) {
   return choice.algorithm->cost_us(shape, model);
 }
 
+double late_us(const Choice& choice, Shape shape, const CostModel& model) {
+  if (!choice.algorithm->late_us) return cost_us(choice, shape, model);
+  shape.parameter = choice.parameter;
+  return choice.algorithm->late_us(shape, model);
+}
+
 Result<std::vector<Candidate>> candidates(ibcoll_collective_t collective, Shape shape, const CostModel& model,
-                                          const Forced& forced, const CostModel* steady) {
+                                          const Forced& forced, const CostModel* steady, Weighing weighing) {
   const DefaultFloatEnvironment alike_on_all_ranks;
   if (!forced.entries.empty()) {
     const Choice choice = completed(entry_for(forced.entries, shape.bytes).choice, shape, model);
     shape.parameter = choice.parameter;
     const char* const why = choice.algorithm->why_not(shape);
-    if (!why) return std::vector<Candidate>{{choice, cost_us(choice, shape, model)}};
+    if (!why) return std::vector<Candidate>{{choice, cost_us(choice, shape, model), late_us(choice, shape, model)}};
     return error(IBCOLL_ERR_NOT_APPLICABLE, "{} algorithm '{}', demanded by {}: {}; these apply: {}",
                  kCatalog[collective].name, choice.algorithm->name, forced.origin, why, applicable(collective, shape));
   }
-  if (!steady) return by_cost(collective, shape, model);
-  const Candidate first = by_cost(collective, shape, *steady).front();
+  if (!steady) return by_cost(collective, shape, model, weighing);
+  const Candidate first = by_cost(collective, shape, *steady, weighing).front();
   if (first.choice.algorithm->order == Order::kOwn) return std::vector<Candidate>{first};
-  return by_cost(collective, shape, model, first.choice.algorithm->order);
+  return by_cost(collective, shape, model, weighing, first.choice.algorithm->order);
 }
 
 Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,
-                      const CostModel* steady) {
-  const Result<std::vector<Candidate>> all = candidates(collective, shape, model, forced, steady);
+                      const CostModel* steady, Weighing weighing) {
+  const Result<std::vector<Candidate>> all = candidates(collective, shape, model, forced, steady, weighing);
   if (!all.ok()) return all.status();
   return all->front().choice;
 }
 
 Json explain(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,
-             const std::vector<Candidate>& all) {
+             const std::vector<Candidate>& all, Weighing weighing) {
   const DefaultFloatEnvironment alike_on_all_ranks;
   const bool one_order = forced.entries.empty() && shape.p > 1;
   const auto may_run = [&](const Algorithm* algorithm) {
@@ -123,11 +146,14 @@ Json explain(ibcoll_collective_t collective, Shape shape, const CostModel& model
       others.push_back({{"algorithm", a->name}, {"why", kOtherBits}});
     } else {
       const Choice choice = completed({a, 0}, shape, model);
-      candidates.push_back({{"algorithm", choice.name()}, {"cost_us", cost_us(choice, shape, model)}});
+      candidates.push_back({{"algorithm", choice.name()},
+                            {"cost_us", cost_us(choice, shape, model)},
+                            {"late_us", late_us(choice, shape, model)}});
     }
   }
-  const std::string reason = forced.entries.empty() ? reason_of(shape) : "demanded by " + forced.origin;
+  const std::string reason = forced.entries.empty() ? reason_of(shape, weighing) : "demanded by " + forced.origin;
   return Json{{"algorithm", all.front().choice.name()},
+              {"predicted", all.front().choice.name()},
               {"reason", reason},
               {"candidates", candidates},
               {"not_applicable", others}};

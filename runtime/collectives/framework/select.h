@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which algorithm runs: the forced one, else the one with the lowest predicted cost, of one rank the simplest. The same
-// on all ranks, because the shape and the model are.
+// Which algorithm runs: the forced one, else the one with the lowest predicted cost when ranks arrive together, when one
+// is late, or both; of one rank the simplest. The same on all ranks, because the shape and the model are.
 #pragma once
 
 #include <string>
@@ -24,20 +24,30 @@ Shape shape_of(Shape team, const Args& args);
 struct Candidate {
   Choice choice;
   double cost_us;  // predicted
+  double late_us;  // see Algorithm
 };
 
-// The choices that may run, ascending by predicted cost: select() returns the first one. There is only one where it is
+// IBCOLL_ARRIVAL: what an algorithm is chosen for.
+enum class Weighing {
+  kTogether,  // the lowest cost_us
+  kMixed,     // the lowest product of cost_us and late_us, of those whose cost_us is near the lowest
+  kLate       // the lowest late_us
+};
+
+// The choices that may run, the best first: select() returns that. There is only one where it is
 // forced or the team has one rank. NOT_APPLICABLE: the forced algorithm does not apply; the text says why and which
-// would. `steady`: a model that is the same in every run. The algorithm with the lowest cost by it fixes the order of
+// would. `steady`: a model that is the same in every run. The best algorithm by it fixes the order of
 // operands, so the bits are the same in every run. `model` chooses among the algorithms of that order.
 Result<std::vector<Candidate>> candidates(ibcoll_collective_t collective, Shape shape, const CostModel& model,
-                                          const Forced& forced, const CostModel* steady = nullptr);
+                                          const Forced& forced, const CostModel* steady = nullptr,
+                                          Weighing weighing = Weighing::kMixed);
 Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,
-                      const CostModel* steady = nullptr);
-// The predicted time of a choice.
+                      const CostModel* steady = nullptr, Weighing weighing = Weighing::kMixed);
+// The predicted times of a choice.
 double cost_us(const Choice& choice, Shape shape, const CostModel& model);
+double late_us(const Choice& choice, Shape shape, const CostModel& model);
 // The decision and its reason, as ibcoll_explain gives it. `all`: candidates() of the call.
 Json explain(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,
-             const std::vector<Candidate>& all);
+             const std::vector<Candidate>& all, Weighing weighing = Weighing::kMixed);
 
 }  // namespace ibcoll

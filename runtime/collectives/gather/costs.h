@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/cost_patterns.h"
 
 namespace ibcoll::gather {
 
@@ -89,6 +89,78 @@ inline uint64_t choose_equal_threshold(const Shape& s, const CostModel& m) {
   for (int levels = 1; levels <= ceil_log2(s.p); ++levels)
     if (degraded_us(s, m, levels) < degraded_us(s, m, best)) best = levels;
   return std::clamp<uint64_t>((s.bytes << best) - (s.bytes > 0), kThreshold.least, kThreshold.most);
+}
+
+// ---------------------------------------------------------------- what is left when one late rank comes
+
+// A late leaf of the linear gather has one message to send. A late root finds what fits into the shares of the others.
+inline double share_of(const Shape& s, const CostModel& m) { return m.spill_bytes / std::max(1, s.p - 1); }
+inline double late_linear_gather_us(const Shape& s, const CostModel& model) {
+  const CostModel m = model_of_late(model);
+  const double block = static_cast<double>(block_of(s)), others = s.p - 1;
+  const double beyond = std::max(0.0, block - share_of(s, m));
+  return (others * (m.message_us(block) + m.beta_us * beyond) + m.own_copies_us(block)) / s.p;
+}
+// All wait for a late root of the linear scatter; a late leaf has to ask for what does not fit into the root's share.
+inline double late_linear_scatter_us(const Shape& s, const CostModel& model) {
+  const CostModel m = model_of_late(model);
+  const double block = static_cast<double>(block_of(s)), beyond = block - share_of(s, m);
+  const double asked_for = beyond > 0 ? asked_for_us(m, beyond) : 0;
+  return (linear_us(s, model) + (s.p - 1) * asked_for) / s.p;
+}
+
+// Trees of 2^levels units, whose roots send straight to the root, or all `units` in one: each unit above the late one
+// waits for it, for its blocks and those that come with them; a late rank has to ask for long ones.
+inline double late_up_us(const Shape& s, const CostModel& model, int units, int levels, double block) {
+  const CostModel m = model_of_late(model);
+  const bool whole = levels >= ceil_log2(units), asks = block_of(s) > static_cast<uint64_t>(m.eager_bytes);
+  const double depth = whole ? binomial_depth(units) : static_cast<double>(levels) / 2 + 1,
+               straight = whole ? 0 : std::exp2(levels);
+  const double sent = (std::min<double>(units, std::exp2(levels)) - 1) / 2 + straight;
+  return depth * m.message_us(0) + m.beta_us * block * (sent + (asks ? depth : 0));
+}
+// The same downwards: the units below the late one wait for it, and all wait for a late root.
+inline double late_down_us(const Shape& s, const CostModel& model, int units, int levels, double block) {
+  const CostModel m = model_of_late(model);
+  const bool whole = levels >= ceil_log2(units), asks = block_of(s) > static_cast<uint64_t>(m.eager_bytes);
+  const double others = (units - 1.0) / units;
+  const double root = whole ? tree_of_us(units, block, model) : linear_us(s, model);
+  const double height =
+      whole ? others - static_cast<double>(levels) / units : others * knomial_height(std::exp2(levels), 2);
+  const double below = m.beta_us * block * (whole ? binomial_depth(units) - others : others * levels / 2);
+  return root / units + height * m.message_us(0) + below + (asks ? others * m.message_us(block) + below : 0);
+}
+
+inline double late_tree_gather_us(const Shape& s, const CostModel& m) {
+  return late_up_us(s, m, s.p, ceil_log2(s.p), static_cast<double>(block_of(s)));
+}
+inline double late_degraded_gather_us(const Shape& s, const CostModel& m) {
+  return late_up_us(s, m, s.p, levels_within(s.parameter, s), static_cast<double>(block_of(s)));
+}
+inline double late_tree_scatter_us(const Shape& s, const CostModel& m) {
+  return late_down_us(s, m, s.p, ceil_log2(s.p), static_cast<double>(block_of(s)));
+}
+inline double late_degraded_scatter_us(const Shape& s, const CostModel& m) {
+  return late_down_us(s, m, s.p, levels_within(s.parameter, s), static_cast<double>(block_of(s)));
+}
+
+// Sizes travel first, of `units` units. They go up with the blocks of a gather, and between the halves of a cube where
+// the tree is built for them.
+inline double late_built_of_us(const Shape& s, const CostModel& model, int units, double block) {
+  return ceil_log2(units) * model_of_late(model).message_us(0) / 2 +
+         late_up_us(s, model, units, ceil_log2(units), block);
+}
+inline double late_built_gather_us(const Shape& s, const CostModel& m) {
+  return late_built_of_us(s, m, s.p, static_cast<double>(block_of(s)));
+}
+// In a scatter they go up, and all that is above the late rank, and below that, waits for them.
+inline double late_sized_scatter_of_us(const CostModel& model, int units, double block) {
+  const CostModel m = model_of_late(model);
+  const double up = ceil_log2(units) * m.message_us(0) / 2, down = 2 * up;
+  return up + down + m.beta_us * block * units / 2;
+}
+inline double late_sized_scatter_us(const Shape& s, const CostModel& m) {
+  return late_sized_scatter_of_us(m, s.p, static_cast<double>(block_of(s)));
 }
 
 }  // namespace ibcoll::gather

@@ -2,6 +2,7 @@
 // Gather(v), linear: every rank sends its block to the root, which takes them as they come.
 // Source: Thakur, Gropp, gather for long messages. Messages: p - 1, all to the root. Cost: (p - 1) alpha + beta sum of
 // m_i.
+#include "runtime/collectives/framework/cost_patterns.h"
 #include "runtime/collectives/gather/costs.h"
 
 namespace ibcoll::gather::linear {
@@ -26,9 +27,18 @@ constexpr const char* kAbout = "Thakur, Gropp; all to the root; (p-1) alpha + be
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {
-      {.collective = IBCOLL_GATHER, .name = "linear", .about = kAbout, .run = run, .cost_us = linear_us},
-      {.collective = IBCOLL_GATHERV, .name = "linear", .about = kAbout, .run = run, .cost_us = linear_us}};
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_GATHER,
+                                         .name = "linear",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = linear_us,
+                                         .late_us = late_linear_gather_us},
+                                        {.collective = IBCOLL_GATHERV,
+                                         .name = "linear",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = linear_us,
+                                         .late_us = late_linear_gather_us}};
   return kRows;
 }
 

@@ -205,6 +205,21 @@ inline double shm_tree_us(const Shape& s, const CostModel& m, int steps, bool bu
   return above + node_stage_us(s, m, block) + (built ? built_of_us(s.nodes, node, m) : tree_of_us(s.nodes, node, m));
 }
 
+// What is left when one late rank comes, of a gather and of a scatter. `between`: of that between the nodes, where the
+// late rank talks for its node. Only the root of a single node reads all blocks, or writes them.
+inline bool goes_straight(const Shape& s) { return block_of(s) > std::min(s.parameter, s.area_bytes); }
+inline double late_node_gather_us(const Shape& s, const CostModel& model, double between) {
+  if (goes_straight(s)) return late_up_us(s, model, s.p, 0, static_cast<double>(block_of(s)));
+  const CostModel m = model_of_late(model);
+  return m.step_us(s.most_local) + m.copy_us * static_cast<double>(block_of(s)) * (s.most_local + 1) + between;
+}
+inline double late_node_scatter_us(const Shape& s, const CostModel& model, double whole, double between) {
+  if (goes_straight(s)) return late_down_us(s, model, s.p, 0, static_cast<double>(block_of(s)));
+  const double copies = model_of_late(model).copy_us * static_cast<double>(block_of(s));
+  return (whole + (s.p - 1) * copies) / s.p + (s.nodes > 1 ? between + copies : 0);
+}
+inline double node_bytes(const Shape& s) { return static_cast<double>(block_of(s)) * s.most_local; }
+
 inline const char* applies_to_shared_nodes(const Shape& s) {
   return s.area_bytes > 0 ? nullptr : "no two ranks of the team share a node";
 }

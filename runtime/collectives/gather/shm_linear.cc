@@ -106,6 +106,12 @@ Task run(Comm& c, Args a) {
   co_await c.flushed();
 }
 
+// The late rank sends for its node, or another rank does that waits for it.
+double late_us(const Shape& s, const CostModel& m) {
+  const double between = (s.nodes - 1.0) / s.nodes * model_of_late(m).message_us(node_bytes(s));
+  return late_node_gather_us(s, m, between);
+}
+
 constexpr Algorithm row(ibcoll_collective_t collective, Task (*run)(Comm&, Args)) {
   return {.collective = collective,
           .name = "shm_linear",
@@ -115,6 +121,7 @@ constexpr Algorithm row(ibcoll_collective_t collective, Task (*run)(Comm&, Args)
           .why_not = applies_to_several_nodes,
           .choose = choose_node_threshold,
           .cost_us = shm_linear_us,
+          .late_us = late_us,
           .uses_window = true};
 }
 

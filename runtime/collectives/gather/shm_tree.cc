@@ -78,6 +78,12 @@ Task run(Comm& c, Args a) {
 
 double cost_us(const Shape& s, const CostModel& m) { return shm_tree_us(s, m, 1, !s.sizes_known); }
 
+double late_us(const Shape& s, const CostModel& m) {
+  const double between = s.sizes_known ? late_up_us(s, m, s.nodes, ceil_log2(s.nodes), node_bytes(s))
+                                       : late_built_of_us(s, m, s.nodes, node_bytes(s));
+  return late_node_gather_us(s, m, between);
+}
+
 constexpr Algorithm row(ibcoll_collective_t collective, Task (*run)(Comm&, Args)) {
   return {.collective = collective,
           .name = "shm_tree",
@@ -87,6 +93,7 @@ constexpr Algorithm row(ibcoll_collective_t collective, Task (*run)(Comm&, Args)
           .why_not = applies_to_shared_nodes,
           .choose = choose_node_threshold,
           .cost_us = cost_us,
+          .late_us = late_us,
           .uses_window = true,
           .one_step = one_step};
 }

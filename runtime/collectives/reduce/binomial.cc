@@ -5,6 +5,7 @@
 // Source: Thakur, Gropp, reduce. Rounds: ceil(lg p) (+ 1). Cost: ceil(lg p) (alpha + n beta + n gamma).
 #include <bit>
 
+#include "runtime/collectives/framework/cost_patterns.h"
 #include "runtime/collectives/framework/halving.h"
 #include "runtime/collectives/reduce/reduce.h"
 
@@ -53,12 +54,19 @@ double cost_us(const Shape& s, const CostModel& m) {
   return (ceil_log2(s.p) + (s.commutative ? 0 : 1)) * (m.message_us(n) + combine_landed_us(m, n));
 }
 
+// The ranks above a late one wait: half of the levels, in the mean.
+double late_us(const Shape& s, const CostModel& m) {
+  const double n = static_cast<double>(s.bytes);
+  return cost_us(s, model_of_late(m)) / 2 + (n > m.eager_bytes ? m.beta_us * n : 0);
+}
+
 std::span<const Algorithm> rows() {
   static constexpr Algorithm kRows[] = {{.collective = IBCOLL_REDUCE,
                                          .name = "binomial",
                                          .about = "Thakur, Gropp; ceil(lg p) (alpha + n beta + n gamma)",
                                          .run = in_pieces<among, slots>,
-                                         .cost_us = cost_us}};
+                                         .cost_us = cost_us,
+                                         .late_us = late_us}};
   return kRows;
 }
 

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "runtime/collectives/framework/circulant.h"
+#include "runtime/collectives/framework/cost_patterns.h"
 #include "runtime/collectives/framework/halving.h"
 
 namespace ibcoll::reduce::circulant {
@@ -122,6 +123,14 @@ double cost_us(const Shape& s, const CostModel& m) {
   return (n - 1 + blocks.q) * (m.message_us(length) + combine_landed_us(m, length));
 }
 
+// One block goes up half of the levels, in the mean; of several all have to go through the late rank.
+double late_us(const Shape& s, const CostModel& model) {
+  const CostModel m = model_of_late(model);
+  if (s.bytes == 0 || s.p == 1) return m.message_us(0);
+  const double length = static_cast<double>(s.bytes) / static_cast<double>(std::max<uint64_t>(1, s.parameter));
+  return cost_us(s, m) - ceil_log2(s.p) * (m.message_us(length) + combine_landed_us(m, length)) / 2;
+}
+
 constexpr Parameter kBlocks = {Parameter::Unit::kCount, "blocks", 1, 65536};
 
 // The minimum of the cost.
@@ -143,7 +152,8 @@ std::span<const Algorithm> rows() {
        .run = run,
        .why_not = needs_commutative,
        .choose = choose,
-       .cost_us = cost_us}};
+       .cost_us = cost_us,
+       .late_us = late_us}};
   return kRows;
 }
 

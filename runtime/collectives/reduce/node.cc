@@ -67,7 +67,7 @@ Task run(Comm& c, Args a) {
 }
 
 template <Cost kCost>
-double cost_us(const Shape& s, const CostModel& m) {
+double node_us(const Shape& s, const CostModel& m) {
   const int owners = owners_of(s.parameter, s.fewest_local, s.area_bytes, s.element_bytes);
   const double between = kCost(counterparts_of(s, owners), model_of_leaders(s, m, owners));
   const double n = static_cast<double>(s.bytes);
@@ -77,7 +77,7 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 double nothing_us(const Shape&, const CostModel&) { return 0; }
 
-template <Among kAmong, Slots kSlots, Cost kCost>
+template <Among kAmong, Slots kSlots, Cost kCost, Cost kLate>
 constexpr Algorithm row(const char* name, const char* about, Order order,
                         const char* (*why_not)(const Shape&) = applies_to_reductions_of_nodes,
                         FindOneStep find_one_step = nullptr) {
@@ -87,8 +87,9 @@ constexpr Algorithm row(const char* name, const char* about, Order order,
           .parameter = {Parameter::Unit::kCount, "leaders", 1, 1024},
           .run = run<kAmong, kSlots>,
           .why_not = why_not,
-          .choose = best_owners<cost_us<kCost>>,
-          .cost_us = cost_us<kCost>,
+          .choose = best_owners<node_us<kCost>>,
+          .cost_us = node_us<kCost>,
+          .late_us = node_us<kLate>,
           .uses_window = true,
           .order = order,
           .one_step = find_one_step};
@@ -98,12 +99,14 @@ constexpr Algorithm row(const char* name, const char* about, Order order,
 
 std::span<const Algorithm> rows() {
   static constexpr Algorithm kRows[] = {
-      row<binomial::among, binomial::slots, binomial::cost_us>(
+      row<binomial::among, binomial::slots, binomial::cost_us, binomial::late_us>(
           "node_binomial", "node window, then a binomial tree of nodes; ceil(lg N) (alpha + n beta)", Order::kOwn),
-      row<reduce_scatter_gather::among, reduce_scatter_gather::slots, reduce_scatter_gather::cost_us>(
+      row<reduce_scatter_gather::among, reduce_scatter_gather::slots, reduce_scatter_gather::cost_us,
+          reduce_scatter_gather::late_us>(
           "node_reduce_scatter_gather", "node window, then halving and gather; 2 lg N alpha + 2 n beta", Order::kNodes),
-      row<binomial::among, binomial::slots, nothing_us>("shm", "operands in the node window; `leaders` ranks combine",
-                                                        Order::kRanks, applies_to_reductions_on_one_node, one_step)};
+      row<binomial::among, binomial::slots, nothing_us, nothing_us>(
+          "shm", "operands in the node window; `leaders` ranks combine", Order::kRanks,
+          applies_to_reductions_on_one_node, one_step)};
   return kRows;
 }
 

@@ -28,11 +28,13 @@ namespace binomial {
 Task among(Comm& c, Args a, std::byte* work);
 int slots(int p);
 double cost_us(const Shape& s, const CostModel& m);
+double late_us(const Shape& s, const CostModel& m);
 }  // namespace binomial
 namespace reduce_scatter_gather {
 Task among(Comm& c, Args a, std::byte* work);
 int slots(int p);
 double cost_us(const Shape& s, const CostModel& m);
+double late_us(const Shape& s, const CostModel& m);
 }  // namespace reduce_scatter_gather
 
 // The whole call, piece by piece.

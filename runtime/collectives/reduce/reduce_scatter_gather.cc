@@ -43,6 +43,11 @@ double cost_us(const Shape& s, const CostModel& m) {
          m.own_copies_us(n) + folded;
 }
 
+// All rounds of the reduce-scatter wait for a late rank, and half of those of the gather, in the mean.
+double late_us(const Shape& s, const CostModel& m) {
+  return cost_us(s, m) - ceil_log2(PowerOfTwo(s.p).core()) * m.message_us(0) / 2;
+}
+
 std::span<const Algorithm> rows() {
   static constexpr Algorithm kRows[] = {
       {.collective = IBCOLL_REDUCE,
@@ -50,6 +55,7 @@ std::span<const Algorithm> rows() {
        .about = "Thakur, Gropp; halving and gather; 2 lg p alpha + 2 n beta + n gamma",
        .run = in_pieces<among, slots>,
        .cost_us = cost_us,
+       .late_us = late_us,
        .order = Order::kDoubling}};
   return kRows;
 }

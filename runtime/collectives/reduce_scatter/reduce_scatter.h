@@ -114,7 +114,8 @@ inline double packing_of_pieces_us(const Shape& s, const CostModel& m) {
   return s.bytes > cell ? packing_us(s, m) : 0;
 }
 
-template <Among kAmong, double (*kCost)(const Shape&, const CostModel&)>
+template <Among kAmong, double (*kCost)(const Shape&, const CostModel&),
+          double (*kLate)(const Shape&, const CostModel&) = nullptr>
 constexpr Algorithm row(ibcoll_collective_t collective, const char* name, const char* about, Order order) {
   return {.collective = collective,
           .name = name,
@@ -122,6 +123,7 @@ constexpr Algorithm row(ibcoll_collective_t collective, const char* name, const 
           .run = in_pieces<kAmong>,
           .why_not = order == Order::kOwn ? needs_commutative : applies_always,
           .cost_us = kCost,
+          .late_us = kLate,
           .order = order};
 }
 

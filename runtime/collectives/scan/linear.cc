@@ -47,12 +47,29 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 constexpr const char* kAbout = "from rank to rank, long vectors in pieces; (p-1) (alpha + n beta + n gamma)";
 
+// The ranks above a late one wait.
+double late_us(const Shape& s, const CostModel& model) {
+  const CostModel m = model_of_late(model);
+  const auto n = static_cast<double>(s.bytes), piece = std::clamp(n, 1.0, static_cast<double>(kPiece));
+  return (s.p - 1) * (m.message_us(piece) + m.combines_us(piece)) / 2 +
+         std::max(1.0, n / piece) * (m.own_copies_us(2 * piece) + m.combines_us(piece));
+}
+
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {
-      {.collective = IBCOLL_SCAN, .name = "linear", .about = kAbout, .run = run, .cost_us = cost_us},
-      {.collective = IBCOLL_EXSCAN, .name = "linear", .about = kAbout, .run = run, .cost_us = cost_us}};
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_SCAN,
+                                         .name = "linear",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = cost_us,
+                                         .late_us = late_us},
+                                        {.collective = IBCOLL_EXSCAN,
+                                         .name = "linear",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = cost_us,
+                                         .late_us = late_us}};
   return kRows;
 }
 

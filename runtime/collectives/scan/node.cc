@@ -5,6 +5,7 @@
 // Source: Thakur, Gropp, for phase 2 (recursive doubling). Operands stay in rank order, so the operation need not
 // commute. On one node phase 1 is all. Cost: ceil(lg N) (alpha + n beta + n gamma), two steps of the node window, and L
 // n read by its last rank.
+#include "runtime/collectives/framework/cost_patterns.h"
 #include "runtime/collectives/framework/node_reduce.h"
 #include "runtime/collectives/scan/scan.h"
 
@@ -90,6 +91,11 @@ double cost_us(const Shape& s, const CostModel& m) {
          (s.nodes > 1 ? between : 0) + shared;
 }
 
+// Of the rounds between nodes half wait for a late rank, in the mean, unless their bytes keep all busy.
+double late_us(const Shape& s, const CostModel& m) {
+  return cost_us(s, m) - (s.nodes > 1 ? ceil_log2(s.nodes) * model_of_leaders(s, m).message_us(0) / 2 : 0);
+}
+
 constexpr const char* kAbout = "node window, leaders by recursive doubling, node window; ceil(lg N) (alpha + n beta)";
 
 }  // namespace
@@ -101,6 +107,7 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .why_not = why_not,
                                          .cost_us = cost_us,
+                                         .late_us = late_us,
                                          .uses_window = true,
                                          .one_step = one_step<true>},
                                         {.collective = IBCOLL_EXSCAN,
@@ -109,6 +116,7 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .why_not = why_not,
                                          .cost_us = cost_us,
+                                         .late_us = late_us,
                                          .uses_window = true,
                                          .one_step = one_step<false>}};
   return kRows;

@@ -4,6 +4,8 @@
 // from rank - 2^k, the lower operand first.
 // Source: Thakur, Gropp, scan; Hillis, Steele 1986. Any p; operands stay in rank order, so the operation need not
 // commute. Rounds: ceil(lg p). Cost: ceil(lg p) (alpha + n beta + n gamma); exscan combines twice.
+#include <cmath>
+
 #include "runtime/collectives/framework/cost_patterns.h"
 #include "runtime/collectives/scan/scan.h"
 
@@ -65,13 +67,27 @@ double cost_us(const Shape& s, const CostModel& m) {
          (1 - cost::kPathOfCall) * (work + rounds * m.combines_us(2 * n) + m.own_copies_us(n));
 }
 
+// Ranks above the last power of two have fewer rounds.
+double late_us(const Shape& s, const CostModel& m) {
+  return s.p > 1 ? cost_us(s, m) * std::log2(s.p) / ceil_log2(s.p) : cost_us(s, m);
+}
+
 }  // namespace
 
 std::span<const Algorithm> rows() {
   static constexpr const char* kAbout = "Thakur, Gropp; any p; ceil(lg p) (alpha + n beta + n gamma)";
-  static constexpr Algorithm kRows[] = {
-      {.collective = IBCOLL_SCAN, .name = "recursive_doubling", .about = kAbout, .run = run, .cost_us = cost_us},
-      {.collective = IBCOLL_EXSCAN, .name = "recursive_doubling", .about = kAbout, .run = run, .cost_us = cost_us}};
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_SCAN,
+                                         .name = "recursive_doubling",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = cost_us,
+                                         .late_us = late_us},
+                                        {.collective = IBCOLL_EXSCAN,
+                                         .name = "recursive_doubling",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = cost_us,
+                                         .late_us = late_us}};
   return kRows;
 }
 

@@ -27,9 +27,18 @@ constexpr const char* kAbout = "Thakur, Gropp; the root to all, in arrival order
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {
-      {.collective = IBCOLL_SCATTER, .name = "linear", .about = kAbout, .run = run, .cost_us = gather::linear_us},
-      {.collective = IBCOLL_SCATTERV, .name = "linear", .about = kAbout, .run = run, .cost_us = gather::linear_us}};
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_SCATTER,
+                                         .name = "linear",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = gather::linear_us,
+                                         .late_us = gather::late_linear_scatter_us},
+                                        {.collective = IBCOLL_SCATTERV,
+                                         .name = "linear",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = gather::linear_us,
+                                         .late_us = gather::late_linear_scatter_us}};
   return kRows;
 }
 

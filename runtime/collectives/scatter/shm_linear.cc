@@ -88,6 +88,10 @@ Task run(Comm& c, Args a) {
   co_await c.flushed();
 }
 
+double late_us(const Shape& s, const CostModel& m) {
+  return gather::late_node_scatter_us(s, m, gather::shm_linear_us(s, m), 0);
+}
+
 constexpr Algorithm row(ibcoll_collective_t collective, Task (*run)(Comm&, Args)) {
   return {.collective = collective,
           .name = "shm_linear",
@@ -97,6 +101,7 @@ constexpr Algorithm row(ibcoll_collective_t collective, Task (*run)(Comm&, Args)
           .why_not = gather::applies_to_several_nodes,
           .choose = gather::choose_node_threshold,
           .cost_us = gather::shm_linear_us,
+          .late_us = late_us,
           .uses_window = true};
 }
 

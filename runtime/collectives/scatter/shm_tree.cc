@@ -110,8 +110,19 @@ Task run(Comm& c, Args a) {
 double equal_cost_us(const Shape& s, const CostModel& m) { return gather::shm_tree_us(s, m, 1, false); }
 double cost_us(const Shape& s, const CostModel& m) { return gather::shm_tree_us(s, m, s.nodes > 1 ? 2 : 1, true); }
 
+// Below a late leader other nodes may wait.
+double equal_late_us(const Shape& s, const CostModel& m) {
+  const double below = gather::late_down_us(s, m, s.nodes, ceil_log2(s.nodes), gather::node_bytes(s));
+  return gather::late_node_scatter_us(s, m, equal_cost_us(s, m), below / s.most_local);
+}
+double late_us(const Shape& s, const CostModel& m) {
+  return gather::late_node_scatter_us(s, m, cost_us(s, m),
+                                      gather::late_sized_scatter_of_us(m, s.nodes, gather::node_bytes(s)));
+}
+
 constexpr Algorithm row(ibcoll_collective_t collective, Task (*run)(Comm&, Args),
-                        double (*cost)(const Shape&, const CostModel&)) {
+                        double (*cost)(const Shape&, const CostModel&),
+                        double (*late)(const Shape&, const CostModel&)) {
   return {.collective = collective,
           .name = "shm_tree",
           .about = "Traeff's ordered tree to a rank of each node, from there through the node window",
@@ -120,6 +131,7 @@ constexpr Algorithm row(ibcoll_collective_t collective, Task (*run)(Comm&, Args)
           .why_not = gather::applies_to_shared_nodes,
           .choose = gather::choose_node_threshold,
           .cost_us = cost,
+          .late_us = late,
           .uses_window = true,
           .one_step = one_step};
 }
@@ -127,8 +139,8 @@ constexpr Algorithm row(ibcoll_collective_t collective, Task (*run)(Comm&, Args)
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {row(IBCOLL_SCATTER, run<Sizes::kEqual>, equal_cost_us),
-                                        row(IBCOLL_SCATTERV, run<Sizes::kIrregular>, cost_us)};
+  static constexpr Algorithm kRows[] = {row(IBCOLL_SCATTER, run<Sizes::kEqual>, equal_cost_us, equal_late_us),
+                                        row(IBCOLL_SCATTERV, run<Sizes::kIrregular>, cost_us, late_us)};
   return kRows;
 }
 

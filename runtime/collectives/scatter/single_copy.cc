@@ -62,6 +62,12 @@ double cost_us(const Shape& s, const CostModel& m) {
   return 2 * m.step_us(s.p) + m.reads_us(1, static_cast<double>(gather::block_of(s)));
 }
 
+// All wait for a late root. Another rank reads alone.
+double late_us(const Shape& s, const CostModel& m) {
+  const double alone = m.step_us(s.p) + m.read_us + m.read_us_per_byte * static_cast<double>(gather::block_of(s));
+  return (cost_us(s, m) + (s.p - 1) * alone) / s.p;
+}
+
 constexpr Algorithm row(ibcoll_collective_t collective) {
   return {.collective = collective,
           .name = "single_copy",
@@ -69,6 +75,7 @@ constexpr Algorithm row(ibcoll_collective_t collective) {
           .run = run,
           .why_not = applies_with_single_copy,
           .cost_us = cost_us,
+          .late_us = late_us,
           .uses_window = true};
 }
 

@@ -43,19 +43,22 @@ std::span<const Algorithm> rows() {
        .name = "binomial",
        .about = "Thakur, Gropp; ordered cubes, to the lowest rank of each; ceil(lg p) alpha + (p-1) m beta",
        .run = run<TreeShape::kBinomial, Sizes::kEqual>,
-       .cost_us = gather::tree_us},
+       .cost_us = gather::tree_us,
+       .late_us = gather::late_tree_scatter_us},
       {.collective = IBCOLL_SCATTERV,
        .name = "binomial",
        .about = "sizes up, blocks down a binomial tree; ceil(lg p) (2 alpha + beta sum m_i) at worst",
        .run = run<TreeShape::kBinomial, Sizes::kIrregular>,
-       .cost_us = gather::oblivious_tree_us},
+       .cost_us = gather::oblivious_tree_us,
+       .late_us = gather::late_sized_scatter_us},
       {.collective = IBCOLL_SCATTER,
        .name = "ordered_tree",
        .about = "Traeff; trees of up to `threshold` bytes, these straight from the root",
        .parameter = gather::kThreshold,
        .run = run<TreeShape::kOrdered, Sizes::kEqual>,
        .choose = gather::choose_equal_threshold,
-       .cost_us = gather::degraded_tree_us},
+       .cost_us = gather::degraded_tree_us,
+       .late_us = gather::late_degraded_scatter_us},
       {.collective = IBCOLL_SCATTERV,
        .name = "ordered_tree",
        .about =
@@ -63,7 +66,8 @@ std::span<const Algorithm> rows() {
        .parameter = gather::kThreshold,
        .run = run<TreeShape::kOrdered, Sizes::kIrregular>,
        .choose = gather::choose_threshold,
-       .cost_us = gather::built_tree_us}};
+       .cost_us = gather::built_tree_us,
+       .late_us = gather::late_sized_scatter_us}};
   return kRows;
 }
 
