@@ -127,8 +127,6 @@ SurvivorsJob::SurvivorsJob(const SurvivorsParams& params)
 SurvivorsJob::~SurvivorsJob() {
   for (const auto& self : ranks_) {
     self->fiber.reset();
-    for (const auto& request : self->requests)
-      if (request->in_flight()) request->end(error(IBCOLL_ERR_PEER_FAILED, "the rank is dead"));
     self->requests.clear();
     self->teams.clear();
     self->progress.close();
