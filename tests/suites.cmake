@@ -167,6 +167,8 @@ ibcoll_suite(packages release ALL SECONDS 2700
   COMMAND [[python3 tests/cases.py tests/packages]])
 ibcoll_suite(browser release ALL SECONDS 300 BESIDE TARGETS ibcoll_run ibcoll_perf ibcoll_trace ibcoll_trace_module
   COMMAND [[/usr/bin/python3 tests/cases.py tests/browser]])
+ibcoll_suite(simgrid release ALL SECONDS 120 BESIDE TARGETS ibcoll_sim ibcoll_trace
+  COMMAND [[python3 tests/cases.py tests/simgrid]])
 ibcoll_suite(bare_debian release ALL SECONDS 3400
   COMMAND [[python3 tests/cases.py tests/bare]])
 ibcoll_suite(asan_api asan ALL SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_api_ranks

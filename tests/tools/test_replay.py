@@ -139,11 +139,11 @@ class Synthetic(ReplayTest):
         self.assertEqual(first, self.tool("--replay", self.folder, "--ranks", 8).stdout)
 
     def test_a_replay_that_is_far_off_shows_no_other_machine(self):
-        """Half of the calls of one kind take 2 us and the others 2 ms: no model does both."""
+        """Reductions of 8 bytes take 2 us and those of 16 bytes 2 ms: no model does both."""
         for rank in range(2):
             self.write(rank, [self.call(op * 5_000_000, op * 5_000_000 + (2000 if op % 2 else 2_000_000), op,
-                                        "barrier 0 dissemination" if op % 2 else "allreduce 8 recursive_doubling",
-                                        "- - - auto - 0" if op % 2 else "- double sum auto - 0") for op in range(40)])
+                                        f"allreduce {8 if op % 2 else 16} recursive_doubling", "- double sum auto - 0")
+                              for op in range(40)])
         done = self.tool("--replay", self.folder)
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("no other machine is shown", done.stderr)

@@ -366,6 +366,59 @@ class Version5(TraceTest):
         self.refused("t.0: line 1", "version 6", "reads 4 to 5")
 
 
+class TimeIndependent(TraceTest):
+    """Traces for SimGrid, which tests/simgrid replays."""
+
+    def written(self, rank, calls, teams="1 0-1", counts=()):
+        text = Version5.HEADER.replace("rank 0 ranks 4", f"rank {rank} ranks 2").replace("calls 1", f"calls {len(calls)}")
+        text = text.replace("teams 2 counts 1", f"teams 1 counts {len(counts)}") + f"code p - 0x10 -\nteam {teams}\n"
+        text += "".join(f"counts {one}\n" for one in counts) + "".join(f"{call}\n" for call in calls) + "end\n"
+        (self.folder / f"t.{rank}").write_text(text)
+
+    @staticmethod
+    def call(op, what, meaning, ranks=2, late=0):
+        return f"{op * 10_000 + late} {op * 10_000 + 1000 + late} {what} none 1 {op} {ranks} ok 0 - - {meaning} 0"
+
+    def test_each_collective(self):
+        calls = [("barrier 0", "- - - auto -", "barrier"), ("bcast 8", "1 - - auto -", "bcast 8 1"),
+                 ("allgather 8", "- - - auto -", "allgather 8 8"), ("allgatherv 6", "- - - auto 0", "allgatherv {own} 4 8"),
+                 ("alltoall 8", "- - - auto -", "alltoall 8 8"),
+                 ("alltoallv 8", "- - - auto {pairs}", "alltoallv {sent} {sends} {received} {receives}"),
+                 ("allreduce 80", "- double sum auto -", "allreduce 80 10"), ("gather 8", "0 - - auto -", "gather 8 8 0"),
+                 ("gatherv {block}", "0 - - auto -", "gatherv {block} 4 8 0"), ("scatter 8", "0 - - auto -", "scatter 8 8 0"),
+                 ("scatterv {block}", "0 - - auto -", "scatterv 4 8 {block} 0"),
+                 ("reduce 80", "1 double sum auto -", "reduce 80 10 1"),
+                 ("reduce_scatter {own}", "- double sum auto 0", "reducescatter 4 8 {operations}"),
+                 ("reduce_scatter_block 8", "- double sum auto -", "reducescatter 8 8 2"),
+                 ("scan 80", "- double sum auto -", "scan 80 10"), ("exscan 80", "- double sum auto -", "exscan 80 10")]
+        words = [{"own": 4, "block": 4, "pairs": 1, "sent": 3, "sends": "1 2", "received": 6, "receives": "1 5", "operations": 0},
+                 {"own": 8, "block": 8, "pairs": 2, "sent": 14, "sends": "5 9", "received": 11, "receives": "2 9", "operations": 1}]
+        for rank in range(2):
+            self.written(rank, [self.call(op, what.format(**words[rank]), meaning.format(**words[rank]))
+                                for op, (what, meaning, _) in enumerate(calls, 1)], counts=("4,8", "1,2", "5,9"))
+        self.answer(self.file, "--ti", self.folder / "ti")
+        for rank, name in enumerate((self.folder / "ti/index").read_text().split()):
+            lines = pathlib.Path(name).read_text().splitlines()
+            self.assertEqual([lines[0], lines[-1]], [f"{rank} init", f"{rank} finalize"])
+            self.assertEqual([line for line in lines if "compute" in line], [f"{rank} compute 9000"] * (len(calls) - 1))
+            self.assertEqual([line.split(" ", 1)[1] for line in lines[1:-1] if "compute" not in line],
+                             [action.format(**words[rank]) for _, _, action in calls])
+
+    def test_calls_of_some_ranks_are_left_out(self):
+        self.written(0, [self.call(1, "barrier 0", "- - - auto -", ranks=1), self.call(2, "barrier 0", "- - - auto -")])
+        self.written(1, [self.call(2, "barrier 0", "- - - auto -", late=500)])
+        done = self.tool(self.file, "--ti", self.folder / "ti")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("1 calls are left out", done.stderr)
+        self.assertEqual((self.folder / "ti/rank1.txt").read_text(), "1 init\n1 compute 10500\n1 barrier\n1 finalize\n")
+
+    def test_old(self):
+        self.write(0, [self.record(0, 10, ranks=1)], ranks=1)
+        done = self.tool(self.file, "--ti", self.folder / "ti")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("record it again", done.stderr)
+
+
 class BadInput(TraceTest):
     def test_missing_and_empty(self):
         self.refused("t.0", "No such file")

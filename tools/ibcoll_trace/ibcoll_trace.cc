@@ -18,7 +18,7 @@ namespace ibcoll::tracing {
 namespace {
 
 struct Options {
-  std::string path, format = "table", arrivals, html;
+  std::string path, format = "table", arrivals, html, time_independent;
   double alpha_us = -1, bandwidth = -1;
   size_t served = 0;
 };
@@ -66,6 +66,11 @@ int run(const Options& options) {
     if (const std::string problem = open(*one); !problem.empty()) return fail(problem, 2);
   Result<std::vector<RankTrace>> traces = read_traces(options.path);
   if (!traces.ok()) return fail(traces.status().text(), 2);
+  if (!options.time_independent.empty()) {
+    const Result<std::string> note = write_time_independent(traces.value(), options.time_independent);
+    if (!note.ok()) return fail(note.status().text(), note.status().code() == IBCOLL_ERR_INVALID_ARGUMENT ? 2 : 1);
+    if (!note.value().empty()) fail(note.value(), 0);
+  }
   const std::vector<std::string> problems = find_sources(traces.value());
   Result<TracedJob> job = put_together(std::move(traces.value()));
   if (!job.ok()) return fail(job.status().text(), 2);
@@ -96,6 +101,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--arrivals", options.arrivals, "Write the delays of all ranks, for ibcoll_perf --arrival file:OUT");
   app.add_option("--html", options.html, "Write a page with the calls on a time line");
+  app.add_option("--ti", options.time_independent, "Write time-independent traces for SimGrid's replay to this folder")
+      ->type_name("FOLDER");
   app.add_option("--served", options.served,
                  "Show this number of calls, those whose ranks arrived furthest apart, with the order in which each "
                  "rank served its peers")

@@ -21,6 +21,9 @@ std::vector<std::string> table_cells(const Row& row);
 std::string message_time(const TracedJob& job);
 // For ibcoll_perf --arrival file: the calls of teams of all ranks of the job.
 void write_arrivals(const TracedJob& job, OutputFile& output);
+// SimGrid's time-independent traces, a file for each rank and `index` with their names, into a folder. The text says
+// what was left out. INVALID_ARGUMENT: traces of an old version.
+Result<std::string> write_time_independent(const std::vector<RankTrace>& traces, const std::string& folder);
 // One page that needs nothing else. `shown`: as of page_calls().
 void write_page(const TracedJob& job, const std::vector<PageCall>& shown, OutputFile& page);
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ibcoll_sim --replay."""
 
-from .fault import SIM, SIMULATED, Fault
+from .fault import SIM, SIMULATED, TRACE, Fault
 
 REPLAY, TESTS = "tools/ibcoll_sim/replay/", "ProgramReplay*"
 
@@ -52,6 +52,11 @@ FAULTS = [
           "    default:\n      return received / ranks;", "    default:\n      return received;", SIM, "test_replay.Otf2"),
     Fault("replay_otf2_site_is_the_mpi", "tools/traces/otf2.cc",
           "location.regions[location.regions.size() - 2]", "location.regions[location.regions.size() - 1]", SIM, "test_replay.Otf2"),
+    Fault("ti_receives_what_it_sends", "tools/ibcoll_trace/time_independent.cc",
+          "counts_of(traces[peer], *parts[peer])[static_cast<size_t>(trace.rank)]", "counts_of(trace, r)[peer]",
+          TRACE, "test_trace.TimeIndependent"),
+    Fault("ti_computes_from_the_arrival", "tools/ibcoll_trace/time_independent.cc",
+          "clock = std::max(clock, r.exit_ns);", "clock = std::max(clock, r.arrival_ns);", TRACE, "test_trace.TimeIndependent"),
     Fault("replay_lines_of_two_lengths", REPLAY + "replay_page.cc",
           "write_time_line(job, shown, least_us,", "write_time_line(job, shown, least_us * (name == \"recorded\"),",
           SIM, "test_replay.Synthetic.test_page"),

@@ -19,7 +19,7 @@ constexpr uint64_t kFirstParts = 4'000;  // parts of ranks in calls, to see how 
 constexpr uint64_t kMostParts = 60'000;
 constexpr double kEvents = 200'000;  // of one trial
 constexpr std::array kSteps = {4.0, 2.0, 1.4, 1.15};
-constexpr double kMostFactor = 64;
+constexpr double kMostFactor = 1000;
 constexpr double kCloser = 0.99;  // of the difference before
 
 Options scaled_machine(const Recording& recording, const Options& defaults, double startup, double bytes) {
