@@ -165,7 +165,7 @@ ibcoll_suite(sweep_vm release ALL SECONDS 1600 ALONE LOCKS vm TARGETS all ibcoll
     "seconds=1200 tests/vm/steps one_machine,two_machines"]])
 ibcoll_suite(packages release ALL SECONDS 2700
   COMMAND [[python3 tests/cases.py tests/packages]])
-ibcoll_suite(browser release ALL SECONDS 300 BESIDE TARGETS ibcoll_run ibcoll_perf ibcoll_trace ibcoll_trace_module
+ibcoll_suite(browser release ALL SECONDS 300 BESIDE TARGETS ibcoll_run ibcoll_perf ibcoll_sim ibcoll_trace ibcoll_trace_module
   COMMAND [[/usr/bin/python3 tests/cases.py tests/browser]])
 ibcoll_suite(simgrid release ALL SECONDS 120 BESIDE TARGETS ibcoll_sim ibcoll_trace
   COMMAND [[python3 tests/cases.py tests/simgrid]])

@@ -91,7 +91,7 @@ SUITES = {
                       "ibcoll_under_mpi_programs", "ibcoll_tables"),
     SLURM: python_test("tests/slurm", "all", "ibcoll_bootstrap_programs"),
     CLUSTERS: python_test("tests/clusters", "ibcoll_run", "ibcoll_ucx", "ibcoll_info"),
-    BROWSER: Suite(("ibcoll_trace",), ("/usr/bin/python3", "tests/cases.py", "-f", "tests/browser", "{tests}")),
+    BROWSER: Suite(("ibcoll_trace",), ("/usr/bin/python3", "tests/cases.py", "-f", "tests/browser/test_trace_page.py", "{tests}")),
     CLUSTER: python_test("tests/perf/test_cluster.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_info", "ibcoll_perf"),
 }
 # Of all kinds of messages, in a tenth of the time of all.
