@@ -29,7 +29,7 @@ class ReplayPage(test_replay.ReplayTest):
                                 "  return [frame.title, box.x, box.y, box.x + box.width, box.y + box.height]; })")
             self.assertEqual([frame[0] for frame in frames], ["recorded", "chosen by ibcoll"])
             picture = page.screenshot()
-            barrier = (0xa0, 0xb4, 0xe9)  # the first colour of tools/ibcoll_trace/page.cc
+            barrier = (0xa0, 0xb4, 0xe9)  # the first colour of tools/traces/time_line.cc
             for title, *box in frames:
                 with self.subTest(title=title, dark=dark):
                     pixels = list(picture.crop(tuple(map(round, box))).getdata())

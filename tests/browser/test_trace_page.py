@@ -18,7 +18,7 @@ sys.path.append(str(ROOT / "tests/tools"))
 import test_trace  # it writes traces
 
 COLLECTIVES = ("allreduce", "alltoall", "allgather", "bcast", "reduce", "barrier", "scatter", "gather", "allgatherv")
-BARS = 100_000  # of tools/ibcoll_trace/page_calls.h
+BARS = 100_000  # of tools/traces/page_calls.h
 
 
 def luminance(colour):
