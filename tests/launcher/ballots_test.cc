@@ -200,6 +200,14 @@ TEST(Ballots, WhoClosesItsConnectionIsAwaitedUntilItsProcessHasEnded) {
   EXPECT_FALSE(ballots.awaits(1));
 }
 
+TEST(Ballots, TheVoteOfOneThatClosesItsConnectionDoesNotCount) {
+  Ballots ballots(2);
+  EXPECT_TRUE(ballots.vote(1, kKey, vote_of(2, 1)).empty());
+  ballots.desert(1);
+  EXPECT_TRUE(ballots.vote(0, kKey, vote_of(2, 0)).empty());
+  EXPECT_EQ(ballots.leave(1).size(), 1u);
+}
+
 TEST(Ballots, WhoHasLeftIsNotAccused) {
   Ballots ballots(2);
   EXPECT_TRUE(ballots.leave(1).empty());

@@ -7,7 +7,7 @@ BALLOTS = "tools/ibcoll_run/ballots.cc"
 
 FAULTS = [
     Fault("vote_of_an_accused_rank_counts", "tools/ibcoll_run/ballots.h",
-          "silenced_ += votes_.contains(rank) ? 1 : 0;", "silenced_ += 0;",
+          "silenced_ += votes_.contains(rank) ? 1 : 0;", "silenced_ += votes_.contains(rank) ? 0 : 0;",
           LAUNCHER_PARTS, "Ballots.*"),
     Fault("accused_rank_accuses", BALLOTS,
           "gone(accuser) || is_accused(accuser) || gone(accused)", "gone(accuser) || gone(accused)",
@@ -31,7 +31,7 @@ FAULTS = [
           "  ++agreed_;\n", "",
           LAUNCHER_PARTS, "Ballots.*"),
     Fault("who_deserts_has_a_vote", BALLOTS,
-          "if (!gone(rank) && !is_accused(rank)) silence(rank);", "",
+          "if (!gone(rank) && !is_accused(rank)) silence(rank);", "if (gone(rank) && !is_accused(rank)) silence(rank);",
           LAUNCHER_PARTS, "Ballots.*"),
     Fault("who_has_left_is_accused", BALLOTS,
           "is_accused(accuser) || gone(accused)", "is_accused(accuser)",
