@@ -104,7 +104,8 @@ ibcoll_status_t ibcoll_wait_timeout(ibcoll_request_t request, double seconds) {
     if (std::isnan(seconds)) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_wait_timeout: seconds is not a number");
     RequestHandle& r = *handle(request);
     Context& context = *r.team->context;
-    if (!r.once && r.request->done() && !context.progress().needs_polling()) return IBCOLL_OK;
+    // A trace has the moment of the wait.
+    if (!r.once && r.request->done() && !context.progress().needs_polling() && !context.traced()) return IBCOLL_OK;
     Guard guard = context.enter();
     context.calls().begin_wait(*r.request);
     return ended(r, context.waiting().wait(*r.request, seconds, guard));

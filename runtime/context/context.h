@@ -46,6 +46,7 @@ class Context {
   bool in_host() const noexcept { return host_.present(); }
   int rank() const noexcept { return bootstrap_->rank(); }
   int size() const noexcept { return bootstrap_->size(); }
+  bool traced() const noexcept { return trace_ != nullptr; }
   // The place that the program called from, for a trace; nullptr without one. The public function returns to
   // `returns_to`. To be called before the lock is taken.
   const void* call_site(const void* returns_to) const noexcept {

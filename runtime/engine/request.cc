@@ -216,7 +216,7 @@ void Request::add_to_trace() noexcept {
   call.wait_ns = waits_from_;
   call.scheme = static_cast<uint8_t>(scheme_);
   if (const uint64_t* const counts = traced_counts(args_))
-    call.counts = trace_->lists().add_counts({counts, static_cast<size_t>(team_.size())});
+    call.counts = trace_->lists().keep_counts({counts, static_cast<size_t>(team_.size())});
   if (kCatalog[args_.collective].reduces() && args_.reduction.op) {
     const Reduction& reduction = args_.reduction;
     call.type = static_cast<uint8_t>(reduction.type), call.operation = static_cast<int8_t>(reduction.op->index);

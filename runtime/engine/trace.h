@@ -35,7 +35,7 @@ struct TracedCall {
   int32_t waited_for = -1;  // job rank; -1: it waited for no rank
   int32_t root = 0;         // where the collective has one
   // When the program began to wait for the call, in nanoseconds after its arrival: 0 for a blocking call. kNever: it did
-  // not, or had seen the end of a persistent call before.
+  // not.
   int64_t wait_ns = kNever;
   uint32_t counts = TraceLists::kNone;  // see traced_counts()
   uint32_t element_bytes = 1;           // of a reduction
@@ -71,8 +71,11 @@ class TraceBuffer {
         .count();
   }
 
+  // `call.counts`, if it has one, is by lists().keep_counts() for this call.
   void add(const TracedCall& call) noexcept {
-    calls_[next_] = call;
+    TracedCall& slot = calls_[next_];
+    if (slot.counts != TraceLists::kNone) lists_.drop_counts(slot.counts);
+    slot = call;
     if (++next_ == calls_.size()) next_ = 0;
     ++added_;
   }

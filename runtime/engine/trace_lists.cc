@@ -28,18 +28,34 @@ void TraceLists::add_team(uint64_t epoch, std::span<const int> job_ranks) noexce
   }
 }
 
-uint32_t TraceLists::add_counts(std::span<const uint64_t> counts) noexcept {
+uint32_t TraceLists::keep_counts(std::span<const uint64_t> counts) noexcept {
   try {
     looked_for_.assign(counts.begin(), counts.end());
-    if (const auto known = numbers_.find(looked_for_); known != numbers_.end()) return known->second;
-    if (!take(counts.size_bytes())) return kNone;
-    counts_.reserve(counts_.size() + 1);
-    const auto [added, is_new] = numbers_.emplace(looked_for_, static_cast<uint32_t>(counts_.size()));
-    counts_.push_back(&added->first);
-    return added->second;
+    if (const auto known = numbers_.find(looked_for_); known != numbers_.end()) {
+      ++lists_[known->second].calls;
+      return known->second;
+    }
+    if (!take(counts.size_bytes() + kOfAList)) return kNone;
+    if (free_.empty()) {
+      lists_.emplace_back();
+      free_.reserve(lists_.capacity());
+      free_.push_back(static_cast<uint32_t>(lists_.size() - 1));
+    }
+    const uint32_t number = free_.back();
+    lists_[number] = {&numbers_.emplace(looked_for_, number).first->first, 1};
+    free_.pop_back();
+    return number;
   } catch (const std::bad_alloc&) {
     return kNone;
   }
+}
+
+void TraceLists::drop_counts(uint32_t number) noexcept {
+  List& list = lists_[number];
+  if (--list.calls > 0) return;
+  bytes_ -= list.sizes->size() * sizeof(uint64_t) + kOfAList;
+  numbers_.erase(numbers_.find(*list.sizes));
+  free_.push_back(number);
 }
 
 }  // namespace ibcoll

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the calls of a trace have in common, once each: the ranks of teams, and the sizes of irregular blocks. Memory is
-// taken when a team makes its first request, and when sizes are new, not by later calls.
+// What the calls of a trace have in common, once each: the ranks of teams, and the sizes of irregular blocks, as long as
+// a call that is kept has them. Memory is taken when a team makes its first request, and when sizes are new, not by
+// later calls.
 #pragma once
 
 #include <cstddef>
@@ -15,26 +16,35 @@ namespace ibcoll {
 class TraceLists {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
-  static constexpr size_t kMostBytes = size_t{64} << 20;  // of all lists; what comes later is not kept
+  static constexpr size_t kMostBytes = size_t{64} << 20;  // of all lists; what has no room is not kept
 
   void add_team(uint64_t epoch, std::span<const int> job_ranks) noexcept;
-  // The number of the list of these sizes; kNone: there is no memory for it.
-  uint32_t add_counts(std::span<const uint64_t> counts) noexcept;
+  // One more call has these sizes: the number of their list. kNone: there is no memory for it.
+  uint32_t keep_counts(std::span<const uint64_t> counts) noexcept;
+  // One call less has those of this number.
+  void drop_counts(uint32_t number) noexcept;
 
   // By epoch.
   const std::map<uint64_t, std::vector<int>>& teams() const noexcept { return teams_; }
-  // By number.
-  const std::vector<const std::vector<uint64_t>*>& counts() const noexcept { return counts_; }
+  // Of a list that a call has.
+  const std::vector<uint64_t>& counts(uint32_t number) const noexcept { return *lists_[number].sizes; }
 
  private:
+  static constexpr size_t kOfAList = 128;  // bytes that a list takes besides its elements, as an estimate
+
   struct Hash {
     size_t operator()(const std::vector<uint64_t>& counts) const noexcept;
+  };
+  struct List {
+    const std::vector<uint64_t>* sizes = nullptr;  // a key of `numbers_`
+    uint64_t calls = 0;
   };
   bool take(size_t bytes) noexcept;
 
   std::map<uint64_t, std::vector<int>> teams_;
   std::unordered_map<std::vector<uint64_t>, uint32_t, Hash> numbers_;
-  std::vector<const std::vector<uint64_t>*> counts_;  // the keys of `numbers_`
+  std::vector<List> lists_;     // by number
+  std::vector<uint32_t> free_;  // numbers without a list; has room for all
   std::vector<uint64_t> looked_for_;
   size_t bytes_ = 0;
 };

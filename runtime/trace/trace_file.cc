@@ -72,15 +72,20 @@ Status write_trace_to(int fd, const TraceBuffer& buffer, const TraceHeader& head
   const std::vector<Written> calls = written_calls(buffer);
   const TraceLists& lists = buffer.lists();
   TraceSites sites;
-  for (const Written& one : calls) sites.number(buffer[one.index].site);
+  TraceSizes sizes(lists);
+  for (const Written& one : calls) {
+    sites.number(buffer[one.index].site);
+    sizes.number(buffer[one.index].counts);
+  }
   std::string text = header_text(header);
   text += fmt::format("calls {} dropped {} sites {} teams {} counts {}\n", calls.size(), buffer.dropped(), sites.size(),
-                      lists.teams().size(), lists.counts().size());
+                      lists.teams().size(), sizes.size());
   text += sites.lines();
-  text += lists_text(lists);
+  text += teams_text(lists);
+  text += sizes.lines();
   for (const Written& one : calls) {
     const TracedCall& call = buffer[one.index];
-    text += call_text(call, sites.number(call.site), peers_text(buffer, one.first, one.end));
+    text += call_text(call, sites.number(call.site), sizes.number(call.counts), peers_text(buffer, one.first, one.end));
     if (text.size() < kBytesPerWrite) continue;
     if (Status status = write_trace_text(fd, text); !status.ok()) return status;
   }

@@ -84,21 +84,32 @@ std::string header_text(const TraceHeader& header) {
       header.link.alpha_us, header.link.cpu_us, header.link.beta_us_per_byte, header.copy_us_per_byte, header.flag_us);
 }
 
-std::string lists_text(const TraceLists& lists) {
+std::string teams_text(const TraceLists& lists) {
   std::string text;
   for (const auto& [epoch, ranks] : lists.teams()) text += fmt::format("team {:x} {}\n", epoch, ranks_text(ranks));
-  for (const std::vector<uint64_t>* const counts : lists.counts()) text += "counts " + sizes_text(*counts) + "\n";
   return text;
 }
 
-std::string call_text(const TracedCall& call, size_t site, const std::string& peers) {
+std::string TraceSizes::number(uint32_t counts) {
+  if (counts == TraceLists::kNone) return "-";
+  const auto [known, is_new] = in_file_.emplace(counts, order_.size());
+  if (is_new) order_.push_back(counts);
+  return std::to_string(known->second);
+}
+
+std::string TraceSizes::lines() const {
+  std::string text;
+  for (const uint32_t counts : order_) text += "counts " + sizes_text(lists_.counts(counts)) + "\n";
+  return text;
+}
+
+std::string call_text(const TracedCall& call, size_t site, const std::string& sizes, const std::string& peers) {
   const Algorithm& a = *call.algorithm;
   const std::string parameter = a.parameter.unit == Parameter::Unit::kNone ? "" : fmt::format(":{}", call.parameter);
-  const std::string counts = call.counts == TraceLists::kNone ? "-" : std::to_string(call.counts);
   return fmt::format("{} {} {} {} {}{} {:x} {} {} {} {} {} {} {} {} {} {}\n", call.arrival_ns, call.exit_ns,
                      kCatalog[a.collective].name, call.bytes, a.name, parameter, call.team, call.op,
                      static_cast<uint32_t>(call.ranks), call.failed ? "failed" : "ok", site, peers, node_text(call),
-                     meaning_text(call), scheme_text(call), counts, moment_text(call.wait_ns));
+                     meaning_text(call), scheme_text(call), sizes, moment_text(call.wait_ns));
 }
 
 std::string peers_text(const TraceBuffer& buffer, uint64_t first, uint64_t end) {

@@ -50,6 +50,26 @@ TEST(TraceBuffer, PeersBelongToTheirCallsAndThoseOfTheLastAreKept) {
   EXPECT_EQ(buffer.peers_kept(), 5U);
 }
 
+// Lists end with the last call that has them: those of the last calls have room, however many there were.
+TEST(TraceBuffer, SizesAreKeptAsLongAsTheirCalls) {
+  TraceBuffer buffer(3);
+  const uint64_t most = TraceLists::kMostBytes / sizeof(uint64_t) / 5;
+  std::vector<uint64_t> sizes(most, 1);
+  for (uint64_t number = 1; number <= 20; ++number) {
+    sizes[0] = number / 2;  // two calls in a row have the same
+    TracedCall call;
+    call.counts = buffer.lists().keep_counts(sizes);
+    ASSERT_NE(call.counts, TraceLists::kNone) << number;
+    buffer.add(call);
+    for (uint64_t i = 0; i < buffer.kept(); ++i)
+      EXPECT_EQ(buffer.lists().counts(buffer[i].counts)[0], (number - buffer.kept() + 1 + i) / 2);
+  }
+  std::vector<uint32_t> room;
+  for (sizes[0] = 1000; room.empty() || room.back() != TraceLists::kNone; ++sizes[0])
+    room.push_back(buffer.lists().keep_counts(sizes));
+  EXPECT_EQ(room.size(), 3u) << "two of five are in use";
+}
+
 TEST(TraceBuffer, AWaitIsNotedInItsCallWhileThatIsKept) {
   TraceBuffer buffer(3);
   for (int64_t arrival = 1; arrival <= 5; ++arrival) {

@@ -91,9 +91,9 @@ TEST_F(TraceFileTest, WhatACallMeans) {
   lists.add_team(0xa1, ranks);
   lists.add_team(0xa1, ranks);
   const std::vector<uint64_t> sizes = {7, 7, 0, 9}, others = {1, 2, 3, 4};
-  EXPECT_EQ(lists.add_counts(sizes), 0u);
-  EXPECT_EQ(lists.add_counts(others), 1u);
-  EXPECT_EQ(lists.add_counts(sizes), 0u);
+  EXPECT_EQ(lists.keep_counts(sizes), 0u);
+  EXPECT_EQ(lists.keep_counts(others), 1u);
+  EXPECT_EQ(lists.keep_counts(sizes), 0u);
   TracedCall reduce;
   reduce.algorithm = find_algorithm(IBCOLL_REDUCE, "binomial");
   reduce.root = 3, reduce.type = IBCOLL_OPAQUE, reduce.element_bytes = 24, reduce.operation = kUserDefined;
@@ -107,12 +107,11 @@ TEST_F(TraceFileTest, WhatACallMeans) {
   trace->buffer().note_wait(trace->buffer().last(), 99);  // the first one counts
   trace->write({});
   const std::vector<std::string> all = lines_without_first("trace.0");
-  ASSERT_EQ(all.size(), 7u);
+  ASSERT_EQ(all.size(), 6u);
   EXPECT_EQ(all[1], "team a1 0-2,5,4");
-  EXPECT_EQ(all[2], "counts 7*2,0,9");
-  EXPECT_EQ(all[3], "counts 1,2,3,4");
-  EXPECT_TRUE(all[4].ends_with(" 3 opaque:24 user_in_order zero_copy - 0")) << all[4];
-  EXPECT_TRUE(all[5].ends_with(" - - - auto 1 55")) << all[5];
+  EXPECT_EQ(all[2], "counts 1,2,3,4");  // no call has the others
+  EXPECT_TRUE(all[3].ends_with(" 3 opaque:24 user_in_order zero_copy - 0")) << all[3];
+  EXPECT_TRUE(all[4].ends_with(" - - - auto 0 55")) << all[4];
 }
 
 TEST_F(TraceFileTest, IsNamedByItsRankWhereItIsAFile) {

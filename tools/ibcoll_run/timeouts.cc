@@ -21,6 +21,7 @@ Result<Timeouts> chosen_timeouts(bool keeps_going) {
   for (double* const one : {&timeouts.agent_silence, &timeouts.launcher_silence, &timeouts.authentication,
                             &timeouts.after_kill, &timeouts.name_server, &timeouts.file, &timeouts.pending_signal})
     *one = std::min(*one, seconds.value());
+  if (keeps_going) timeouts.launcher_silence = std::min(timeouts.launcher_silence, timeouts.agent_silence * 2 / 3);
   return timeouts;
 }
 
