@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
 
 #include "bootstrap/rendezvous_protocol.h"
 #include "bootstrap/socket_address.h"
@@ -15,6 +16,7 @@
 #include "tools/ibcoll_run/rank_registry.h"
 #include "tools/ibcoll_run/remote_host.h"
 #include "tools/ibcoll_run/signal_policy.h"
+#include "tools/ibcoll_run/timeouts.h"
 
 namespace ibcoll::run {
 namespace {
@@ -271,6 +273,20 @@ TEST(RendezvousProtocol, TagsDependOnEverything) {
   rendezvous::Secret other_secret{};
   other_secret[5] = std::byte{1};
   EXPECT_NE(rendezvous::client_tag(other_secret, nonce, claim).value(), reference);
+}
+
+// Where the job goes on, the ranks of a host that hears nothing end before the launcher counts them as dead.
+TEST(Timeouts, OfALostHost) {
+  for (const char* const seconds : {"", "12", "10", "0.5"}) {
+    if (*seconds)
+      ::setenv("IBCOLL_RUN_TIMEOUTS", seconds, 1);
+    else
+      ::unsetenv("IBCOLL_RUN_TIMEOUTS");
+    const Result<Timeouts> survivors = chosen_timeouts(/*keeps_going=*/true);
+    ASSERT_TRUE(survivors.ok());
+    EXPECT_LE(survivors.value().launcher_silence, survivors.value().agent_silence * 0.9) << seconds;
+  }
+  ::unsetenv("IBCOLL_RUN_TIMEOUTS");
 }
 
 }  // namespace

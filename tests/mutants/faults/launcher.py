@@ -6,6 +6,9 @@ from .fault import LAUNCHER, LAUNCHER_PARTS, PERF, UNIT, Fault
 RUN = "tools/ibcoll_run/"
 
 FAULTS = [
+    Fault("hosts_without_a_launcher_outlive_their_verdict", RUN + "timeouts.cc",
+          "timeouts.agent_silence * 2 / 3", "timeouts.agent_silence",
+          LAUNCHER_PARTS, "Timeouts*"),
     Fault("leaves_before_stderr_is_written", RUN + "job.cc",
           "output_->queue.empty() && error_output_->queue.empty();", "output_->queue.empty();",
           LAUNCHER, "Volume.test_standard_error_is_written_out_before_the_end"),
