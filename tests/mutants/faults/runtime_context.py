@@ -46,7 +46,7 @@ FAULTS = [
           "if (call.wait_ns == TracedCall::kNever) call.wait_ns", "call.wait_ns",
           UNIT, API_UNIT + ":TraceFile*:TraceBuffer*"),
     Fault("rt_context_equal_sizes_are_listed_again", "runtime/engine/trace_lists.cc",
-          "known != numbers_.end()) return known->second;", "known != numbers_.end() && counts.empty()) return known->second;",
+          "known != numbers_.end()) {", "known != numbers_.end() && counts.empty()) {",
           UNIT, API_UNIT + ":TraceFile*"),
     Fault("rt_context_trace_over_a_device", "runtime/trace/trace_file.cc",
           "  if (exists && !S_ISREG(there.st_mode)) return setting;\n", "",
