@@ -357,9 +357,21 @@ class Version5(TraceTest):
                 ("counts 7", "counts 7*5", 5, "list of sizes 1 of 1"), ("counts 7", "counts x", 5, "list of sizes 1 of 1"),
                 ("- - auto 0 0", "double - auto 0 0", 6, "record 1 of 1"), ("auto 0 0", "auto 1 0", 6, "record 1 of 1"),
                 ("auto 0 0", "auto 0 -1", 6, "record 1 of 1"), (" 0 - - auto", " 1 - - auto", 6, "record 1 of 1"),
-                (" 0 - - auto 0 0", "", 6, "record 1 of 1"), ("node 0", "node -1", 1, "not the first line")):
+                (" 0 - - auto 0 0", "", 6, "record 1 of 1"), ("node 0", "node -1", 1, "not the first line"),
+                ("ranks_per_core 1", "ranks_per_core 0", 1, "ranks_per_core is '0', and 1 to 1048576 is possible"),
+                ("alpha_us 2", "alpha_us 1e300", 1, "alpha_us is '1e300', and 0 to 1000000 is possible"),
+                ("0 10 gatherv", "-9223372036854775808 10 gatherv", 6, "record 1 of 1"),
+                ("0 10 gatherv", "0 9223372036854775807 gatherv", 6, "record 1 of 1"),
+                ("auto 0 0", "auto 0 9223372036854775807", 6, "record 1 of 1")):
             self.write_one(whole.replace(good, bad, 1))
             self.refused(f"t.0: line {line}", what)
+
+    def test_lists_that_no_rank_writes(self):
+        """A few bytes of a line would take megabytes each."""
+        for kind, lists in (("counts 0*1048576", "teams 0 counts 17"), ("team {:x} 0-1048575", "teams 17 counts 0")):
+            header = self.HEADER.replace("ranks 4", "ranks 1048576").replace("teams 2 counts 1", lists)
+            (self.folder / "t.0").write_text(header + "code p - 0x10 -\n" + "".join(f"{kind.format(i)}\n" for i in range(17)))
+            self.refused("t.0: line 19", "lists of teams and sizes have more than 16777216 elements")
 
     def test_newer(self):
         self.write_one(self.HEADER.replace("trace 5", "trace 6") + "end\n")

@@ -84,6 +84,7 @@ Result<TracedJob> put_together(std::vector<RankTrace> traces) {
   }
   std::stable_sort(job.calls.begin(), job.calls.end(),
                    [](const Call& a, const Call& b) { return a.first_ns < b.first_ns; });
+  if (!job.calls.empty()) job.begin_ns = job.calls.front().first_ns;
   return job;
 }
 

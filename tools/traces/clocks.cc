@@ -2,7 +2,8 @@
 // The clocks of two machines, from what both did together: no rank leaves a synchronizing collective before the last
 // one has arrived. Each such call bounds the offset from both sides; the offset is in the middle of what all calls
 // leave, and half of that is its error. Clocks that drift apart more than that leave nothing; the error is then half
-// of the contradiction.
+// of the contradiction. Without such a call the offset is not known: the first call that both made begins on both at
+// once, or, without one, the first of all.
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
@@ -17,9 +18,11 @@ constexpr int64_t kFar = std::numeric_limits<int64_t>::max() / 4;
 using Key = std::pair<uint64_t, uint32_t>;
 
 struct Span {
-  int64_t last_arrival = -kFar;
+  int64_t first_arrival = kFar;
+  int64_t last_arrival = -kFar;  // of a call that synchronizes, as first_exit
   int64_t first_exit = kFar;
 };
+using Spans = std::map<Key, Span>;
 
 bool synchronizes(const Record& r) {
   if (r.failed) return false;
@@ -29,13 +32,14 @@ bool synchronizes(const Record& r) {
   return all_to_all && r.bytes > 0;
 }
 
-std::map<Key, Span> spans_of(const std::vector<RankTrace>& traces, const std::string& clock) {
-  std::map<Key, Span> spans;
+Spans spans_of(const std::vector<RankTrace>& traces, const std::string& clock) {
+  Spans spans;
   for (const RankTrace& trace : traces) {
     if (trace.clock != clock) continue;
     for (const Record& r : trace.records) {
-      if (!synchronizes(r)) continue;
       Span& span = spans[{r.team, r.op}];
+      span.first_arrival = std::min(span.first_arrival, r.arrival_ns);
+      if (!synchronizes(r)) continue;
       span.last_arrival = std::max(span.last_arrival, r.arrival_ns);
       span.first_exit = std::min(span.first_exit, r.exit_ns);
     }
@@ -43,26 +47,39 @@ std::map<Key, Span> spans_of(const std::vector<RankTrace>& traces, const std::st
   return spans;
 }
 
-ClockOffset offset_of(const std::string& clock, const std::map<Key, Span>& ours, const std::map<Key, Span>& theirs) {
-  int64_t least = -kFar, most = kFar;
+// Of the calls; 0: there are none.
+int64_t begin_of(const Spans& spans) {
+  int64_t begin = kFar;
+  for (const auto& [key, span] : spans) begin = std::min(begin, span.first_arrival);
+  return spans.empty() ? 0 : begin;
+}
+
+ClockOffset offset_of(const std::string& clock, const Spans& ours, const Spans& theirs) {
+  int64_t least = -kFar, most = kFar, first = kFar;
+  int64_t together = begin_of(ours) - begin_of(theirs);
   for (const auto& [key, their] : theirs) {
     const auto found = ours.find(key);
     if (found == ours.end()) continue;
-    most = std::min(most, found->second.first_exit - their.last_arrival);
-    least = std::max(least, found->second.last_arrival - their.first_exit);
+    const Span& our = found->second;
+    if (their.first_arrival < first) first = their.first_arrival, together = our.first_arrival - first;
+    if (their.first_exit == kFar || our.first_exit == kFar) continue;
+    most = std::min(most, our.first_exit - their.last_arrival);
+    least = std::max(least, our.last_arrival - their.first_exit);
   }
-  if (most == kFar) return {clock, 0, 0, false};
+  if (most == kFar) return {clock, together, 0, false};
   return {clock, least + (most - least) / 2, std::abs(most - least) / 2, true};
 }
 
 }  // namespace
 
 std::vector<ClockOffset> align_clocks(std::vector<RankTrace>& traces) {
-  const std::string reference = traces.front().clock;
-  const std::map<Key, Span> ours = spans_of(traces, reference);
+  const auto read = std::find_if(traces.begin(), traces.end(), [](const RankTrace& one) { return one.version > 0; });
+  if (read == traces.end()) return {};
+  const std::string reference = read->clock;
+  const Spans ours = spans_of(traces, reference);
   std::map<std::string, ClockOffset> offsets;
-  for (RankTrace& trace : traces)
-    if (trace.clock != reference) offsets[trace.clock] = {};
+  for (const RankTrace& trace : traces)
+    if (trace.version > 0 && trace.clock != reference) offsets[trace.clock] = {};
   std::vector<ClockOffset> list;
   for (auto& [clock, offset] : offsets) {
     offset = offset_of(clock, ours, spans_of(traces, clock));

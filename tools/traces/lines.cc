@@ -17,6 +17,8 @@ namespace ibcoll::tracing {
 namespace {
 
 constexpr int kMostRanks = 1 << 20;
+constexpr int64_t kMostNs = int64_t{1} << 60;  // 36 years; the sum of a few is no overflow
+constexpr double kMostUs = 1e6;                // of what selection takes for a message, a byte or a flag
 constexpr std::string_view kBegin = "# ibcoll trace ";
 
 template <typename Number>
@@ -27,7 +29,7 @@ bool number(std::string_view text, Number& value, int base = 10) {
 
 bool real(std::string_view text, double& value) {
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return problem == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value >= 0;
+  return problem == std::errc() && end == text.data() + text.size() && std::isfinite(value);
 }
 
 // Takes the text up to the separator off `rest`; both empty at the end.
@@ -63,7 +65,7 @@ std::string_view kept(RankTrace& trace, std::string_view text) {
 // "-", or the nanoseconds.
 bool moment(std::string_view text, int64_t& ns) {
   if (text == "-") return true;
-  return number(text, ns) && ns >= 0;
+  return number(text, ns) && ns >= 0 && ns <= kMostNs;
 }
 
 // PEER/BEGUN/SENT/LANDED
@@ -117,8 +119,7 @@ bool read_meaning(const std::string_view* words, RankTrace& trace, Record& r) {
   return r.type.empty() == r.operation.empty() && moment(words[5], r.wait_ns);
 }
 
-}  // namespace
-
+// Of the trace that begins with this line; 0: it is no trace.
 int version_of(std::string_view line) {
   if (!line.starts_with(kBegin)) return 0;
   line.remove_prefix(kBegin.size());
@@ -126,27 +127,60 @@ int version_of(std::string_view line) {
   return number(next(line, ' '), version) && version > 0 ? version : 0;
 }
 
-// Pairs of name and value, after "# ibcoll trace 5".
-bool read_header(std::string_view line, RankTrace& trace, LineCounts& follow) {
-  std::array<std::string_view, 64> words;
-  const size_t count = split(line, words);
-  if (count > words.size() || count % 2 != 0) return false;
-  std::map<std::string_view, std::string_view> fields;
-  for (size_t i = 4; i + 1 < count; i += 2) fields[words[i]] = words[i + 1];
-  trace.version = version_of(line);
+using Fields = std::map<std::string_view, std::string_view>;
+
+bool read_whole_numbers(Fields& fields, RankTrace& trace, LineCounts& follow) {
   trace.job = printable(fields["job"]);
   trace.clock = printable(fields["clock"]);
   const bool read = number(fields["rank"], trace.rank) && number(fields["ranks"], trace.ranks) && trace.rank >= 0 &&
                     trace.rank < trace.ranks && trace.ranks <= kMostRanks && !trace.job.empty() &&
-                    !trace.clock.empty() && real(fields["alpha_us"], trace.alpha_us) &&
-                    real(fields["beta_us_per_byte"], trace.beta_us_per_byte) && number(fields["calls"], follow.calls) &&
+                    !trace.clock.empty() && number(fields["calls"], follow.calls) &&
                     number(fields["dropped"], trace.dropped) && number(fields["sites"], follow.sites);
   if (!read || trace.version < 5) return read;
   return number(fields["node"], trace.node) && trace.node >= 0 && trace.node < kMostRanks &&
-         number(fields["cores"], trace.cores) && real(fields["ranks_per_core"], trace.ranks_per_core) &&
-         real(fields["cpu_us"], trace.cpu_us) && real(fields["copy_us_per_byte"], trace.copy_us_per_byte) &&
-         real(fields["flag_us"], trace.flag_us) && number(fields["teams"], follow.teams) &&
+         number(fields["cores"], trace.cores) && number(fields["teams"], follow.teams) &&
          number(fields["counts"], follow.counts);
+}
+
+// What is wrong with them; "": nothing.
+std::string read_reals(Fields& fields, RankTrace& trace) {
+  struct Real {
+    const char* name;
+    double& value;
+    double least = 0, most = kMostUs;
+    int since = 4;  // which version
+  };
+  const Real all[] = {{"alpha_us", trace.alpha_us},
+                      {"beta_us_per_byte", trace.beta_us_per_byte},
+                      {"ranks_per_core", trace.ranks_per_core, 1, kMostRanks, 5},
+                      {"cpu_us", trace.cpu_us, 0, kMostUs, 5},
+                      {"copy_us_per_byte", trace.copy_us_per_byte, 0, kMostUs, 5},
+                      {"flag_us", trace.flag_us, 0, kMostUs, 5}};
+  for (const Real& one : all)
+    if (trace.version >= one.since &&
+        (!real(fields[one.name], one.value) || one.value < one.least || one.value > one.most))
+      return fmt::format("{} is '{}', and {:.0f} to {:.0f} is possible", one.name, fields[one.name], one.least,
+                         one.most);
+  return {};
+}
+
+}  // namespace
+
+// Pairs of name and value, after "# ibcoll trace 5".
+std::string read_header(std::string_view line, RankTrace& trace, LineCounts& follow) {
+  std::array<std::string_view, 64> words;
+  const size_t count = split(line, words);
+  Fields fields;
+  for (size_t i = 4; i + 1 < std::min(count, words.size()); i += 2) fields[words[i]] = words[i + 1];
+  trace.version = version_of(line);
+  if (trace.version > kNewestVersion)
+    return fmt::format(
+        "a trace of version {}, and this tool reads {} to {}; take that of the ibcoll that wrote the trace",
+        trace.version, kOldestVersion, kNewestVersion);
+  if (trace.version < kOldestVersion || count > words.size() || count % 2 != 0 ||
+      !read_whole_numbers(fields, trace, follow))
+    return fmt::format("not the first line of an ibcoll trace of version {} to {}", kOldestVersion, kNewestVersion);
+  return read_reals(fields, trace);
 }
 
 // code MODULE BUILD_ID OFFSET SYMBOL, or source FILE LINE FUNCTION
@@ -161,7 +195,7 @@ bool read_site(std::string_view line, Site& site) {
 }
 
 // team EPOCH FIRST-LAST,RANK,...
-bool read_team(std::string_view line, RankTrace& trace) {
+bool read_team(std::string_view line, RankTrace& trace, uint64_t& elements) {
   std::array<std::string_view, 3> words;
   uint64_t epoch = 0;
   if (split(line, words) != 3 || words[0] != "team" || !number(words[1], epoch, 16)) return false;
@@ -176,11 +210,12 @@ bool read_team(std::string_view line, RankTrace& trace) {
     if (ranks.size() + static_cast<size_t>(last - first) >= static_cast<size_t>(trace.ranks)) return false;
     for (int rank = first; rank <= last; ++rank) ranks.push_back(rank);
   }
+  elements += ranks.size();
   return trace.teams.emplace(epoch, std::move(ranks)).second;
 }
 
 // counts SIZE*TIMES,SIZE,...
-bool read_counts(std::string_view line, RankTrace& trace) {
+bool read_counts(std::string_view line, RankTrace& trace, uint64_t& elements) {
   std::array<std::string_view, 2> words;
   if (split(line, words) != 2 || words[0] != "counts") return false;
   std::vector<uint64_t> counts;
@@ -192,6 +227,7 @@ bool read_counts(std::string_view line, RankTrace& trace) {
     if (times > static_cast<uint64_t>(trace.ranks) - counts.size()) return false;
     counts.insert(counts.end(), times, size);
   }
+  elements += counts.size();
   trace.counts.push_back(std::move(counts));
   return true;
 }
@@ -203,10 +239,10 @@ bool read_record(std::string_view line, RankTrace& trace, bool messages, Record&
   const int ranks = trace.ranks;
   r.collective = known_collective(words[2]), r.failed = words[8] == "failed";
   const bool read = number(words[0], r.arrival_ns) && number(words[1], r.exit_ns) && r.exit_ns >= r.arrival_ns &&
-                    !r.collective.empty() && number(words[3], r.bytes) && number(words[5], r.team, 16) &&
-                    number(words[6], r.op) && number(words[7], r.team_ranks) && r.team_ranks >= 1 &&
-                    r.team_ranks <= ranks && (r.failed || words[8] == "ok") && number(words[9], r.site) &&
-                    r.site < trace.sites.size();
+                    r.arrival_ns >= -kMostNs && r.exit_ns <= kMostNs && !r.collective.empty() &&
+                    number(words[3], r.bytes) && number(words[5], r.team, 16) && number(words[6], r.op) &&
+                    number(words[7], r.team_ranks) && r.team_ranks >= 1 && r.team_ranks <= ranks &&
+                    (r.failed || words[8] == "ok") && number(words[9], r.site) && r.site < trace.sites.size();
   if (!read) return false;
   r.algorithm = kept(trace, printable(words[4]));
   if (messages && !(read_peers(words[10], ranks, r.served) && read_node(words[11], ranks, r.in_node))) return false;

@@ -107,10 +107,9 @@ void write_calls(const TracedJob& job, const std::vector<PageCall>& shown, doubl
     if (sites.emplace(one.call->site.text, sites.size()).second) texts.push_back(one.call->site.text);
   write(
       fmt::format("{{\"ranks\":{},\"least\":{:.3f},\"sites\":{},\"calls\":[", job.ranks, least_us, script_text(texts)));
-  const int64_t begin = job.calls.empty() ? 0 : job.calls.front().first_ns;
   for (const PageCall& one : shown) {
     if (&one != &shown.front()) write(",");
-    write(script_text(call_json(one, sites.at(one.call->site.text), begin)));
+    write(script_text(call_json(one, sites.at(one.call->site.text), job.begin_ns)));
   }
   write("]}");
 }

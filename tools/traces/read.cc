@@ -20,34 +20,27 @@ Status wrong(const std::string& path, uint64_t line, const std::string& what) {
   return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: line {}: {}", printable(path), line, printable(what));
 }
 
-Status foreign(const std::string& path, const std::string& line) {
-  const int version = version_of(line);
-  if (version > kNewestVersion)
-    return wrong(path, 1,
-                 fmt::format("a trace of version {}, and this tool reads {} to {}; take that of the ibcoll that wrote "
-                             "the trace",
-                             version, kOldestVersion, kNewestVersion));
-  return wrong(
-      path, 1,
-      fmt::format("not the first line of an ibcoll trace of version {} to {}", kOldestVersion, kNewestVersion));
-}
-
 // The lines between the first one and the calls.
 Status read_lists(std::ifstream& file, const LineCounts& follow, RankTrace& trace) {
   std::string line;
-  uint64_t at = 1;
+  uint64_t at = 1, elements = 0;
   const auto read = [&](uint64_t count, const char* what, auto take) -> Status {
     for (uint64_t i = 1; i <= count && std::getline(file, line) && !file.eof(); ++i) {
       ++at;
       if (!take(line))
         return wrong(trace.path, at, fmt::format("{} {} of {} is malformed: '{}'", what, i, count, line.substr(0, 80)));
+      if (elements > kMostElements)
+        return wrong(trace.path, at,
+                     fmt::format("the lists of teams and sizes have more than {} elements: no rank writes so many",
+                                 kMostElements));
     }
     return {};
   };
   Status status =
       read(follow.sites, "call site", [&](auto& text) { return read_site(text, trace.sites.emplace_back()); });
-  if (status.ok()) status = read(follow.teams, "team", [&](auto& text) { return read_team(text, trace); });
-  if (status.ok()) status = read(follow.counts, "list of sizes", [&](auto& text) { return read_counts(text, trace); });
+  if (status.ok()) status = read(follow.teams, "team", [&](auto& text) { return read_team(text, trace, elements); });
+  if (status.ok())
+    status = read(follow.counts, "list of sizes", [&](auto& text) { return read_counts(text, trace, elements); });
   return status;
 }
 
@@ -81,11 +74,10 @@ Status read_one(const std::string& path, const ReadOptions& options, RankTrace& 
   if (!std::getline(file, line))
     return wrong(path, 1,
                  "the trace is empty: its rank has not ended its context (ibcoll_context_destroy) yet, or never did");
-  const int version = version_of(line);
   LineCounts follow;
-  if (version < kOldestVersion || version > kNewestVersion || !read_header(line, trace, follow)) {
+  if (const std::string problem = read_header(line, trace, follow); !problem.empty()) {
     trace.version = 0;
-    return foreign(path, line);
+    return wrong(path, 1, problem);
   }
   if (Status status = read_lists(file, follow, trace); !status.ok()) return status;
   return read_records(file, follow, options, trace);

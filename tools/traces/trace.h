@@ -119,7 +119,7 @@ struct ClockOffset {
   std::string clock;
   int64_t offset_ns = 0;
   int64_t error_ns = 0;
-  bool known = true;
+  bool known = true;  // false: the machine is taken to begin together with the other one
 };
 
 struct TracedJob {
@@ -131,6 +131,7 @@ struct TracedJob {
   std::vector<std::string> problems;  // with the programs of call sites
   std::vector<ClockOffset> clocks;
   std::vector<Call> calls;  // by first arrival
+  int64_t begin_ns = 0;     // of the time line
 };
 
 struct ReadOptions {
@@ -150,7 +151,7 @@ constexpr int kOtf2Version = 1'000'000;  // of traces that are read from OTF2
 Result<std::vector<RankTrace>> read_otf2(const std::string& path);
 // Looks up the call sites in the debug information of the programs. Returns a line for each program without any.
 std::vector<std::string> find_sources(std::vector<RankTrace>& traces);
-// Converts all times to the clock of rank 0.
+// Converts all times to the clock of rank 0, or of the first rank whose trace was read.
 std::vector<ClockOffset> align_clocks(std::vector<RankTrace>& traces);
 // INVALID_ARGUMENT: two ranks made different calls where they should have made the same.
 Result<TracedJob> put_together(std::vector<RankTrace> traces);
