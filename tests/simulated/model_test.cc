@@ -193,11 +193,11 @@ TEST(SimModel, BytesThatAreNotThereTakeTheSameTime) {
 
 }  // namespace
 TEST(SimMemory, RanksThatDoNotFitAreRefusedWithHowManyDo) {
-  EXPECT_TRUE(fits(1000, 0, 100 << 20).ok());
-  const Status many = fits(1 << 20, 0, 1 << 30);
+  EXPECT_TRUE(fits(1000, "nothing", 0, 100 << 20).ok());
+  const Status many = fits(1 << 20, "nothing", 0, 1 << 30);
   EXPECT_EQ(many.code(), IBCOLL_ERR_NO_MEMORY);
   EXPECT_EQ(many.text(), "1048576 ranks take at least 6.3 GB, and 1.0 GB are available: enough for 165191 ranks");
-  const Status lists = fits(65536, uint64_t{128} << 30, uint64_t{8} << 30);
+  const Status lists = fits(65536, "the block sizes", uint64_t{128} << 30, uint64_t{8} << 30);
   EXPECT_EQ(lists.text(), "the block sizes of 65536 ranks take 128.0 GB, and 8.0 GB are available; use fewer ranks");
 }
 

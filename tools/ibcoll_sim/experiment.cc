@@ -67,7 +67,9 @@ void write_heading(const Options& options, uint64_t bytes, const Row& row, Outpu
 Status run_size(const Options& options, uint64_t bytes, OutputFile* trace, std::vector<Row>& rows) {
   const oracle::CallParams params = call_params(options, bytes);
   if (Status status = Calls::possible(params, options.check); !status.ok()) return status;
-  if (Status status = fits(options.ranks, Calls::list_bytes(params), memory_available()); !status.ok()) return status;
+  if (Status status = fits(options.ranks, "the block sizes", Calls::list_bytes(params), memory_available());
+      !status.ok())
+    return status;
   const Result<Shape> known = shape_of_call(options, params);
   if (!known.ok()) return known.status();
   const Shape& shape = known.value();

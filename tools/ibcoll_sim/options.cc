@@ -15,7 +15,6 @@
 namespace ibcoll::simulator {
 namespace {
 
-constexpr int kMostRanks = 1 << 20;
 const std::vector<std::string> kSchemes = {"auto", "copy", "zero_copy"};  // as ibcoll_scheme_t
 const std::vector<std::string> kFormats = {"table", "csv", "json"};       // as Options::Format
 const std::vector<std::string> kPorts = {"rank", "node"};                 // as sim::Ports
@@ -122,6 +121,18 @@ void describe_output(CLI::App& app, Options& options, Text& text) {
   app.set_version_flag("--version", ibcoll_version_string());
 }
 
+constexpr const char* kOfCalls[] = {"--bytes", "--factor",  "--distribution", "--root",
+                                    "--check", "--arrival", "--scheme",       "--trace"};
+constexpr const char* kOfReplays[] = {"--ranks-per-node", "--speedup", "--together", "--peer",
+                                      "--scale-bytes",    "--seed",    "--html",     "--partial"};
+
+// An option without effect is a mistake.
+template <size_t kCount>
+void refuse(const CLI::App& app, const char* const (&options)[kCount], const char* why) {
+  for (const char* const option : options)
+    if (app.get_option(option)->count() > 0) throw CLI::ValidationError(option, why);
+}
+
 // What the options of a replay and those of a simulated call have in common.
 void read_model(const Text& text, Options& options) {
   options.ports = chosen<sim::Ports>(kPorts, text.ports);
@@ -136,6 +147,7 @@ void read_replay(const CLI::App& app, const Text& text, Options& options) {
   ReplayOptions& replay = options.replay;
   if (!text.collective.empty())
     throw CLI::ValidationError("--replay", "takes its calls from the traces: no COLLECTIVE beside it");
+  refuse(app, kOfCalls, "is of a single collective, and has no effect with --replay");
   for (const char* const option :
        {"--ranks", "--nodes", "--ranks-per-node", "--alpha", "--bandwidth", "--gap", "--ports", "--node-alpha",
         "--node-bandwidth", "--node-gap", "--copy-bandwidth", "--flag"})
@@ -145,8 +157,9 @@ void read_replay(const CLI::App& app, const Text& text, Options& options) {
   replay.scaled = chosen<ReplayOptions::Scaled>(kScaled, text.scaled);
 }
 
-void read_call(const Text& text, Options& options) {
+void read_call(const CLI::App& app, const Text& text, Options& options) {
   if (text.collective.empty()) throw CLI::RequiredError("COLLECTIVE");
+  refuse(app, kOfReplays, "is of a replay, and has no effect without --replay");
   if (options.ranks == 0) throw CLI::RequiredError("--ranks");
   for (const Collective& row : kCatalog)
     if (text.collective == row.name) options.collective = &row;
@@ -185,7 +198,7 @@ std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options
   app.callback([&] {
     read_model(text, options);
     if (options.replay.path.empty())
-      read_call(text, options);
+      read_call(app, text, options);
     else
       read_replay(app, text, options);
   });

@@ -17,6 +17,8 @@
 
 namespace ibcoll::simulator {
 
+constexpr int kMostRanks = 1 << 20;
+
 // When ranks start.
 struct Arrival {
   enum class Kind { kNone, kLate, kRandom };

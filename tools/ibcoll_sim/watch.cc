@@ -41,13 +41,12 @@ double gigabytes(uint64_t bytes) { return static_cast<double>(bytes) / (1 << 30)
 
 uint64_t memory_available() { return std::min({free_on_machine(), memory_left(), address_space_left()}); }
 
-Status fits(int ranks, uint64_t more, uint64_t available) {
+Status fits(int ranks, std::string_view what, uint64_t more, uint64_t available) {
   const uint64_t bytes = static_cast<uint64_t>(ranks) * kRankBytes;
   if (more <= available && bytes <= available - more) return {};
   if (more > available)
-    return error(IBCOLL_ERR_NO_MEMORY,
-                 "the block sizes of {} ranks take {:.1f} GB, and {:.1f} GB are available; use fewer ranks", ranks,
-                 gigabytes(more), gigabytes(available));
+    return error(IBCOLL_ERR_NO_MEMORY, "{} of {} ranks take {:.1f} GB, and {:.1f} GB are available; use fewer ranks",
+                 what, ranks, gigabytes(more), gigabytes(available));
   return error(IBCOLL_ERR_NO_MEMORY,
                "{} ranks take at least {:.1f} GB, and {:.1f} GB are available: enough for {} ranks", ranks,
                gigabytes(bytes + more), gigabytes(available), (available - more) / kRankBytes);

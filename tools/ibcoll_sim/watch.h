@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string_view>
 
 #include "runtime/base/status.h"
 #include "tools/ibcoll_sim/job.h"
@@ -14,9 +15,9 @@ namespace ibcoll::simulator {
 // Bytes that this process can still take, as far as the machine, its control groups and `ulimit -v` say.
 uint64_t memory_available();
 
-// Before anything is made: NO_MEMORY where `ranks` ranks and `more` bytes do not fit into `available` bytes, with how
-// many ranks do. Messages take memory on top of that, see Watch.
-Status fits(int ranks, uint64_t more, uint64_t available);
+// Before anything is made: NO_MEMORY where `ranks` ranks and the `more` bytes of `what` ("the block sizes") do not fit
+// into `available` bytes, with how many ranks do. Messages take memory on top of that, see Watch.
+Status fits(int ranks, std::string_view what, uint64_t more, uint64_t available);
 
 class Watch {
  public:

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "tools/ibcoll_sim/option_values.h"
 #include "tools/ibcoll_sim/replay/choices.h"
 #include "tools/ibcoll_sim/replay/machine.h"
 #include "tools/ibcoll_sim/replay/player.h"
@@ -26,7 +27,7 @@ Options scaled_machine(const Recording& recording, const Options& defaults, doub
   Options machine = recorded_machine(recording.machine, recording.ranks, defaults);
   for (double Options::*const us :
        {&Options::alpha_us, &Options::gap_us, &Options::node_alpha_us, &Options::node_gap_us, &Options::flag_us})
-    machine.*us *= startup;
+    machine.*us = std::min(machine.*us * startup, kMostUs);
   for (double Options::*const speed : {&Options::bandwidth, &Options::node_bandwidth, &Options::copy_bandwidth})
     machine.*speed = std::clamp(machine.*speed / bytes, 0.001, 1000.0);
   return machine;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -72,12 +73,18 @@ Result<Options> wanted_machine(const Options& recorded, const Options& options) 
   machine.eager_bytes = options.eager_bytes, machine.window_bytes = options.window_bytes;
   const int each = replay.ranks_per_node;
   const bool both = replay.nodes > 0 && each > 0;
-  machine.ranks = options.ranks > 0 ? options.ranks : both ? replay.nodes * each : recorded.ranks;
+  const int64_t room = both ? int64_t{replay.nodes} * each : INT64_MAX;
+  const int64_t ranks = options.ranks > 0 ? options.ranks : both ? room : recorded.ranks;
+  if (ranks > kMostRanks)
+    return error(IBCOLL_ERR_INVALID_ARGUMENT,
+                 "{} nodes of {} ranks are {} ranks, and at most {} are simulated; change --nodes or --ranks-per-node",
+                 replay.nodes, each, ranks, kMostRanks);
+  machine.ranks = static_cast<int>(ranks);
   if (replay.nodes == 0 && each == 0 && machine.ranks == recorded.ranks) return machine;
   machine.nodes = replay.nodes > 0 ? replay.nodes
                   : each > 0       ? (machine.ranks + each - 1) / each
-                                   : machine.ranks * recorded.nodes / recorded.ranks;  // as full as they were
-  if (machine.nodes > machine.ranks || (both && machine.ranks > machine.nodes * each))
+                                   : static_cast<int>(ranks * recorded.nodes / recorded.ranks);  // as full as they were
+  if (machine.nodes > machine.ranks || ranks > room)
     return error(IBCOLL_ERR_INVALID_ARGUMENT,
                  "{} ranks do not fit on {} nodes{}; change --ranks, --nodes or --ranks-per-node", machine.ranks,
                  machine.nodes, both ? fmt::format(" of {}", each) : "");

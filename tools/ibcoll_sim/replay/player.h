@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tools/ibcoll_sim/calls.h"
@@ -30,6 +31,7 @@ class Player {
   Status run();
   // As Recording::moments, from the beginning of the program on.
   const std::vector<Moments>& moments() const { return moments_; }
+  std::vector<Moments> take_moments() { return std::move(moments_); }
   // "ring" of a kind of call at a site. After run().
   std::string algorithm(uint32_t kind, uint32_t site) const;
   uint64_t events() const { return job_->network().counters().events; }

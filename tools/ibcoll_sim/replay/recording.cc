@@ -23,6 +23,7 @@ using tracing::RankTrace;
 using tracing::Record;
 
 constexpr uint32_t kLeftOut = UINT32_MAX;
+constexpr size_t kMostComplaints = 3;  // of a file, in the notes
 
 // The operation of a program, of which a simulation needs no results.
 void no_operation(const void*, void*, uint64_t, ibcoll_type_t, void*) {}
@@ -89,6 +90,7 @@ class Reader {
 
   Result<Recording> read() {
     Status status = see_machine();
+    if (status.ok()) status = see_teams();
     if (status.ok()) status = gather();
     if (status.ok()) status = make_calls();
     if (!status.ok()) return status;
@@ -103,10 +105,15 @@ class Reader {
  private:
   using Key = std::pair<uint64_t, uint32_t>;  // team and number of a call
 
-  // With --partial the others are taken.
-  Status complain(std::string text) {
-    if (!partial_) return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}; --partial takes the rest", text);
-    made_.notes.push_back(std::move(text));
+  // With --partial the others are taken. The first complaints of a file become notes.
+  template <typename... Values>
+  Status complain(const RankTrace& trace, fmt::format_string<Values...> text, Values&&... values) {
+    size_t& number = complaints_[trace.path];
+    if (partial_ && ++number > kMostComplaints) return {};
+    std::string note = fmt::format("{}: rank {}", trace.path, trace.rank);
+    note += fmt::format(text, std::forward<Values>(values)...);
+    if (!partial_) return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}; --partial takes the rest", note);
+    made_.notes.push_back(std::move(note));
     return {};
   }
 
@@ -129,46 +136,48 @@ class Reader {
     for (const tracing::ClockOffset& offset : tracing::align_clocks(traces_))
       if (!offset.known)
         made_.notes.push_back(
-            fmt::format("the clock of machine {} cannot be compared with that of rank 0; its ranks "
-                        "are taken to begin together with rank 0",
+            fmt::format("the clock of machine {} cannot be compared with that of the first rank; both are taken to "
+                        "begin together",
                         offset.clock));
     return {};
   }
 
-  // The number of the team of this record; kLeftOut: it is not known.
-  Result<uint32_t> team_of(const RankTrace& trace, const Record& r) {
+  // The ranks of each team, as the first trace that knows it has them.
+  Status see_teams() {
+    for (const RankTrace& trace : traces_)
+      for (const auto& [epoch, ranks] : trace.teams) {
+        const auto [known, is_new] = members_.emplace(epoch, &ranks);
+        if (is_new || *known->second == ranks) continue;
+        if (Status status = complain(trace, " has other ranks in team {:x} than the ranks before it", epoch);
+            !status.ok())
+          return status;
+      }
+    return {};
+  }
+
+  // The number of the team of this record; kLeftOut: its ranks are not known, or others than this trace has.
+  uint32_t team_of(const RankTrace& trace, const Record& r) {
+    const auto known = members_.find(r.team);
     const auto own = trace.teams.find(r.team);
-    const auto known = teams_.find(r.team);
-    if (known != teams_.end()) {
-      const std::vector<int>& ranks = made_.teams[known->second];
-      if (own == trace.teams.end() || own->second == ranks) return known->second;
-      if (Status status = complain(fmt::format("{}: rank {} has other ranks in team {:x} than the ranks before it",
-                                               trace.path, trace.rank, r.team));
-          !status.ok())
-        return status;
+    const bool whole_job = known == members_.end() && r.team_ranks == made_.ranks;
+    if ((known == members_.end() && !whole_job) || (own != trace.teams.end() && own->second != *known->second))
       return kLeftOut;
-    }
-    std::vector<int> ranks;
-    if (own != trace.teams.end()) {
-      ranks = own->second;
-    } else if (r.team_ranks == made_.ranks) {
+    const auto [number, is_new] = teams_.emplace(r.team, static_cast<uint32_t>(made_.teams.size()));
+    if (!is_new) return number->second;
+    std::vector<int>& ranks = made_.teams.emplace_back();
+    if (!whole_job) {
+      ranks = *known->second;
+    } else {
       ranks.resize(static_cast<size_t>(made_.ranks));
       std::iota(ranks.begin(), ranks.end(), 0);
-    } else {
-      return kLeftOut;  // another rank may know it
     }
-    const auto number = static_cast<uint32_t>(made_.teams.size());
-    made_.teams.push_back(std::move(ranks));
-    teams_.emplace(r.team, number);
-    return number;
+    return number->second;
   }
 
   Status gather() {
     for (const RankTrace& trace : traces_)
       for (const Record& r : trace.records) {
-        const Result<uint32_t> team = team_of(trace, r);
-        if (!team.ok()) return team.status();
-        if (Status status = add(trace, r, team.value()); !status.ok()) return status;
+        if (Status status = add(trace, r, team_of(trace, r)); !status.ok()) return status;
       }
     return {};
   }
@@ -189,7 +198,7 @@ class Reader {
     Gathered& g = gathered_[{r.team, r.op}];
     const auto contradicts = [&](const std::string& what) {
       g.failed = true;
-      return complain(fmt::format("{}: rank {}: call {} of team {:x} {}", trace.path, trace.rank, r.op, r.team, what));
+      return complain(trace, ": call {} of team {:x} {}", r.op, r.team, what);
     };
     g.failed = g.failed || r.failed;
     if (!g.first) g.first = &r, g.first_trace = &trace;
@@ -224,9 +233,8 @@ class Reader {
         const int rank = made_.teams[teams_.at(key.first)][i];
         const RankTrace& trace = traces_[static_cast<size_t>(rank)];
         if (trace.dropped > 0 || trace.version == 0) continue;  // it has its last calls only, or none
-        if (Status status =
-                complain(fmt::format("{}: rank {} has no call {} of team {:x}, which is {} on rank {}", trace.path,
-                                     rank, key.second, key.first, name_of(*g.first), g.first_trace->rank));
+        if (Status status = complain(trace, " has no call {} of team {:x}, which is {} on rank {}", key.second,
+                                     key.first, name_of(*g.first), g.first_trace->rank);
             !status.ok())
           return status;
       }
@@ -251,8 +259,8 @@ class Reader {
     if (kind.row().reduces()) {
       kind.op = operation_of(r.operation);
       if (!kind.op || !read_type(r.type, kind))
-        return complain(fmt::format("{}: rank {}: call {} of team {:x}: no type '{}' or operation '{}' is known",
-                                    g.first_trace->path, g.first_trace->rank, r.op, r.team, r.type, r.operation));
+        return complain(*g.first_trace, ": call {} of team {:x}: no type '{}' or operation '{}' is known", r.op, r.team,
+                        r.type, r.operation);
     }
     if (Status status = find_lists(g, kind); !status.ok() || (kind.row().irregular() && kind.lists.empty()))
       return status;
@@ -281,10 +289,10 @@ class Reader {
     for (const auto& [trace, part] : g.parts) {
       if (part->counts == Record::kNoCounts) {
         kind.lists.clear();
-        return complain(
-            fmt::format("{}: rank {}: call {} of team {:x} has no block sizes: memory for lists of sizes "
-                        "was used up when it was recorded; trace fewer calls",
-                        trace->path, trace->rank, part->op, part->team));
+        return complain(*trace,
+                        ": call {} of team {:x} has no block sizes: memory for lists of sizes was used up when it was "
+                        "recorded; trace fewer calls",
+                        part->op, part->team);
       }
       kind.lists.push_back(number_of(lists_, made_.lists, std::vector<uint64_t>(trace->counts[part->counts])));
       if (sizes == SizesKnown::kToAll) return {};
@@ -360,6 +368,9 @@ class Reader {
   }
 
   void note_what_is_missing() {
+    for (const auto& [path, number] : complaints_)
+      if (number > kMostComplaints)
+        made_.notes.push_back(fmt::format("{}: and {} more", path, number - kMostComplaints));
     uint64_t dropped = 0;
     for (const RankTrace& trace : traces_) dropped += trace.dropped;
     if (dropped > 0)
@@ -376,7 +387,9 @@ class Reader {
   Recording made_;
   uint64_t failed_ = 0, incomplete_ = 0;
   std::map<Key, Gathered> gathered_;
-  std::map<uint64_t, uint32_t> teams_;  // by epoch
+  std::map<uint64_t, const std::vector<int>*> members_;  // of teams, by epoch; in traces_
+  std::map<uint64_t, uint32_t> teams_;                   // number in made_, by epoch
+  std::map<std::string, size_t> complaints_;             // how many, by file
   std::map<CallKind, uint32_t> kinds_;
   std::map<std::vector<uint64_t>, uint32_t> lists_;
   using SiteKey = std::tuple<std::string_view, std::string, uint64_t, std::string, int>;

@@ -34,30 +34,46 @@ std::vector<std::string> algorithms_of(const Recording& recording, const Player&
   return texts;
 }
 
-Result<Variant> play(std::string name, const KnownCalls& calls, const Choices& choices, double speedup,
-                     double expected_us) {
+struct Played {
+  Variant variant;
+  std::vector<Moments> moments;
+};
+
+Result<Played> play(std::string name, const KnownCalls& calls, const Choices& choices, double speedup,
+                    double expected_us) {
   const Recording& recording = calls.recording();
   Player player(calls, choices, speedup, expected_us);
   if (Status status = player.run(); !status.ok())
     return error(status.code(), "{}: {}", name, status.text().substr(0, 2000));
-  Variant variant;
-  variant.name = std::move(name);
-  variant.times = job_times(recording, player.moments(), &calls);
-  variant.algorithms = algorithms_of(recording, player);
-  variant.moments = player.moments();
-  return variant;
+  Played played;
+  played.variant.name = std::move(name);
+  played.variant.times = job_times(recording, player.moments(), &calls);
+  played.variant.algorithms = algorithms_of(recording, player);
+  played.moments = player.take_moments();
+  return played;
+}
+
+// Bytes of the steps of a job of so many times the recorded ranks, and of the moments of two runs of it: of the one
+// that is drawn, and of another.
+uint64_t bytes_of(const Recording& recording, uint64_t copies) {
+  uint64_t steps = 0;
+  for (const std::vector<Step>& program : recording.programs) steps += program.size();
+  const uint64_t moments = 2 * recording.moments.size() * sizeof(Moments);
+  if (copies <= 1) return moments;  // the steps are there
+  return copies * (moments + steps * sizeof(Step));
 }
 
 // What was recorded, on the machine where it was.
 Status play_recorded(const Options& machine, ReplayResult& result) {
   const KnownCalls calls(result.recording, machine);
   const double total_s = result.variants.front().times.total;
-  Result<Variant> same = play("replayed as recorded", calls, *recorded_choices(calls), 1, total_s * 1e6);
+  Result<Played> same = play("replayed as recorded", calls, *recorded_choices(calls), 1, total_s * 1e6);
   if (!same.ok()) return same.status();
   result.error = excess(result.recording, same->moments);
   result.apart = disagreement(result.recording, same->moments);
   result.trusted = std::abs(result.error) <= kMostError && result.apart <= kMostApart;
-  result.variants.push_back(std::move(same.value()));
+  result.variants.push_back(std::move(same->variant));
+  result.moments = std::move(same->moments);
   return {};
 }
 
@@ -68,25 +84,29 @@ Status play_wanted(const Options& options, ReplayResult& result) {
   const Result<std::unique_ptr<Choices>> chosen = wanted_choices(calls, wanted.algorithm);
   if (!chosen.ok()) return chosen.status();
   const double expected_us = result.variants.front().times.total * 1e6;
-  const auto add = [&](std::string name, const Choices& choices) -> Status {
-    Result<Variant> variant = play(std::move(name), calls, choices, wanted.speedup, expected_us);
-    if (!variant.ok()) return variant.status();
-    result.variants.push_back(std::move(variant.value()));
-    return {};
+  const auto add = [&](std::string name, const Choices& choices) -> Result<std::vector<Moments>> {
+    Result<Played> played = play(std::move(name), calls, choices, wanted.speedup, expected_us);
+    if (!played.ok()) return played.status();
+    result.variants.push_back(std::move(played->variant));
+    return std::move(played->moments);
   };
   const std::string by = wanted.algorithm == "auto"       ? "chosen by ibcoll"
                          : wanted.algorithm == "recorded" ? "algorithms as recorded"
                                                           : "algorithms as given";
-  if (Status status = add(by, *chosen.value()); !status.ok()) return status;
-  const Variant& first = result.variants.back();
-  const Result<BestOfSites> best = best_of_sites(calls, *chosen.value(), first.moments, first.times);
+  Result<std::vector<Moments>> first = add(by, *chosen.value());
+  if (!first.ok()) return first.status();
+  result.drawn = result.variants.size() - 1;
+  result.moments = std::move(first.value());
+  const Result<BestOfSites> best =
+      best_of_sites(calls, *chosen.value(), result.moments, result.variants[result.drawn].times);
   if (!best.ok()) return best.status();
   if (best->left_out > 0)
     result.notes.push_back(
         fmt::format("other algorithms were not tried for {} call sites that take less time", best->left_out));
   if (wanted.peer != "none")
-    if (Status status = add("as " + wanted.peer, *peer_choices(calls, wanted.peer)); !status.ok()) return status;
-  return add("best of each site", *site_choices(calls, best->names, *chosen.value()));
+    if (const auto played = add("as " + wanted.peer, *peer_choices(calls, wanted.peer)); !played.ok())
+      return played.status();
+  return add("best of each site", *site_choices(calls, best->names, *chosen.value())).status();
 }
 
 }  // namespace
@@ -107,8 +127,9 @@ Result<ReplayResult> replay(const Options& options) {
   Result<Options> machine = wanted_machine(own, options);
   if (!machine.ok()) return machine.status();
   result.machine = std::move(machine.value());
-  if (Status status = fits(result.machine.ranks, 0, memory_available()); !status.ok()) return status;
-  result.variants.push_back({"recorded", job_times(result.recording, result.recording.moments, nullptr), {}, {}});
+  const uint64_t bytes = bytes_of(result.recording, static_cast<uint64_t>(result.machine.ranks / ranks));
+  if (Status status = fits(result.machine.ranks, "the calls", bytes, memory_available()); !status.ok()) return status;
+  result.variants.push_back({"recorded", job_times(result.recording, result.recording.moments, nullptr), {}});
   if (Status status = play_recorded(own, result); !status.ok()) return status;
   if (!result.trusted) return result;
   if (result.machine.ranks != ranks) {

@@ -17,7 +17,6 @@ struct Variant {
   std::string name;  // "recorded"
   JobTimes times;
   std::vector<std::string> algorithms;  // by call site; none: as recorded
-  std::vector<Moments> moments;
 };
 
 struct ReplayResult {
@@ -29,6 +28,8 @@ struct ReplayResult {
   double apart = 0;               // disagreement(), of the same
   bool trusted = false;           // both are small enough to print gains
   std::vector<Variant> variants;  // recorded, as recorded; and where trusted, others
+  size_t drawn = 1;               // the variant that a page shows beside what was recorded
+  std::vector<Moments> moments;   // of that
   std::vector<std::string> notes;
 };
 

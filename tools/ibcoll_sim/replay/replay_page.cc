@@ -12,18 +12,18 @@
 namespace ibcoll::simulator {
 namespace {
 
-tracing::Call call_of(const Recording& recording, const RecordedCall& call, const std::string& algorithm,
+tracing::Call call_of(const Recording& recording, const RecordedCall& call, const std::string& algorithm, double bytes,
                       const std::vector<Moments>& moments) {
   const CallKind& kind = recording.kinds[call.kind];
   tracing::Call made;
   made.collective = kind.row().name, made.algorithm = algorithm;
   made.site.text = recording.sites[call.site].text;
-  made.mean_bytes = static_cast<double>(kind.bytes);
+  made.mean_bytes = bytes;
   const std::vector<int>& ranks = recording.teams[static_cast<size_t>(kind.team)];
   made.first_ns = INT64_MAX;
   for (size_t member = 0; member < ranks.size(); ++member) {
     const Moments& at = moments[call.first + member];
-    made.parts.push_back({ranks[member], at.arrival, at.exit, kind.bytes, {}, {}});
+    made.parts.push_back({ranks[member], at.arrival, at.exit, static_cast<uint64_t>(bytes), {}, {}});
     made.first_ns = std::min(made.first_ns, at.arrival);
     if (at.arrival > made.last_ns || member == 0) made.last_ns = at.arrival, made.late = ranks[member];
   }
@@ -33,10 +33,13 @@ tracing::Call call_of(const Recording& recording, const RecordedCall& call, cons
 tracing::TracedJob job_of(const Recording& recording, const std::vector<Moments>& moments, const Variant& variant) {
   tracing::TracedJob job;
   job.ranks = recording.ranks;
+  std::vector<double> blocks;
+  for (const CallKind& kind : recording.kinds) blocks.push_back(mean_block(recording, kind));
   for (const RecordedCall& call : recording.calls)
-    job.calls.push_back(call_of(
-        recording, call,
-        variant.algorithms.empty() ? recording.kinds[call.kind].algorithm : variant.algorithms[call.site], moments));
+    job.calls.push_back(
+        call_of(recording, call,
+                variant.algorithms.empty() ? recording.kinds[call.kind].algorithm : variant.algorithms[call.site],
+                blocks[call.kind], moments));
   return job;
 }
 
@@ -56,7 +59,7 @@ std::vector<tracing::PageCall> same_calls(const tracing::TracedJob& from, const 
 void write_replay_page(const Options& options, const ReplayResult& result, OutputFile& page) {
   Options table = options;
   table.format = Options::Format::kTable;
-  const Variant& played = result.variants[std::min<size_t>(2, result.variants.size() - 1)];
+  const Variant& played = result.variants[result.drawn];
   const bool has_recorded = !result.recording.moments.empty();  // not of added ranks
   const double least_us = 1e6 * std::max(played.times.total, has_recorded ? result.variants.front().times.total : 0);
   page.write(tracing::page_head() + "<pre>" + tracing::html_text(replay_report(table, result)) + "</pre>\n");
@@ -71,7 +74,7 @@ void write_replay_page(const Options& options, const ReplayResult& result, Outpu
                              [&](std::string_view text) { page.write(tracing::html_text(std::string(text))); });
     page.write("\"></iframe>\n");
   };
-  const tracing::TracedJob replayed = job_of(result.recording, played.moments, played);
+  const tracing::TracedJob replayed = job_of(result.recording, result.moments, played);
   std::vector<tracing::PageCall> shown;
   if (has_recorded) {
     const tracing::TracedJob recorded = job_of(result.recording, result.recording.moments, result.variants.front());

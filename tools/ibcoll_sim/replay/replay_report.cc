@@ -16,7 +16,7 @@ std::string seconds(double s) { return fmt::format("{:.6f}", s); }
 
 // Sites in the order of their time, as the last replay that has all of them takes it.
 std::vector<size_t> site_order(const ReplayResult& result) {
-  const Variant& by = result.variants[std::min<size_t>(2, result.variants.size() - 1)];
+  const Variant& by = result.variants[result.drawn];
   std::vector<size_t> order(result.recording.sites.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),

@@ -7,7 +7,6 @@
 #include "tools/ibcoll_sim/replay/bound.h"
 
 namespace ibcoll::simulator {
-namespace {
 
 double mean_block(const Recording& recording, const CallKind& kind) {
   if (!kind.row().irregular()) return static_cast<double>(kind.bytes);
@@ -16,8 +15,6 @@ double mean_block(const Recording& recording, const CallKind& kind) {
     for (const uint64_t bytes : recording.lists[list]) sum += static_cast<double>(bytes), ++blocks;
   return blocks > 0 ? sum / blocks : 0;
 }
-
-}  // namespace
 
 SiteTimes JobTimes::sum() const {
   SiteTimes all;

@@ -27,6 +27,9 @@ struct JobTimes {
   SiteTimes sum() const;
 };
 
+// Of a call, in bytes.
+double mean_block(const Recording& recording, const CallKind& kind);
+
 // `machine`: for the bound; nullptr: it stays 0.
 JobTimes job_times(const Recording& recording, const std::vector<Moments>& moments, const KnownCalls* machine);
 
