@@ -19,8 +19,13 @@ uint64_t child_epoch(TeamMembers& parent, int color) {
   return Digest().add(parent.epoch()).add(parent.number_next_child()).add(static_cast<uint32_t>(color)).value();
 }
 
-// Named by an id of the host.
-uint64_t epoch_of(uint64_t id) { return Digest().add("by members").add(id).value(); }
+// Named by an id of the host, which teams without a common member may share, and by the members.
+uint64_t epoch_of(uint64_t id, const std::vector<int>& jobs) {
+  Digest digest;
+  digest.add("by members").add(id);
+  for (const int job : jobs) digest.add(static_cast<uint64_t>(job));
+  return digest.value();
+}
 
 Status check_ranks(const char* call, const int* ranks, int count, int parent_size) {
   if (count < 1)
@@ -86,7 +91,7 @@ Result<TeamHandle*> create_team_of(Context& context, const ibcoll_members_t& mem
     return status;
   };
   const Teams::Gather gather = try_twice([&]() -> Teams::Gather { return exchange; });
-  return context.teams().make_by_members(jobs, self, refusal, epoch_of(members.id), gather);
+  return context.teams().make_by_members(jobs, self, refusal, epoch_of(members.id, jobs), gather);
 }
 
 Result<TeamHandle*> split_team(TeamHandle& parent, int color, int key, ContextLock::Guard& guard) {

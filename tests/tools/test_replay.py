@@ -13,7 +13,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = (ROOT / os.environ.get("build", "build/release")).resolve()
-HEADER = ("# ibcoll trace 5 rank {} ranks {} job {} clock m node {} cores 1 ranks_per_core 1 alpha_us 2 cpu_us 0.5 "
+HEADER = ("# ibcoll trace 5 rank {} ranks {} job {} clock {} node {} cores 1 ranks_per_core 1 alpha_us 2 cpu_us 0.5 "
           "beta_us_per_byte 0.0001 copy_us_per_byte 0.0001 flag_us 0.1 calls {} dropped {} sites 1 teams {} counts {}\n")
 
 
@@ -40,8 +40,8 @@ class ReplayTest(unittest.TestCase):
         for part in parts:
             self.assertIn(str(part), done.stderr)
 
-    def write(self, rank, calls, ranks=2, job="a", node=None, dropped=0, teams=("1 0-1",), counts=(), end="end\n"):
-        text = HEADER.format(rank, ranks, job, rank if node is None else node, len(calls), dropped, len(teams), len(counts))
+    def write(self, rank, calls, ranks=2, job="a", clock="m", node=None, dropped=0, teams=("1 0-1",), counts=(), end="end\n"):
+        text = HEADER.format(rank, ranks, job, clock, rank if node is None else node, len(calls), dropped, len(teams), len(counts))
         text += "code p - 0x10 -\n" + "".join(f"team {team}\n" for team in teams)
         text += "".join(f"counts {one}\n" for one in counts) + "".join(f"{call}\n" for call in calls) + end
         (self.folder / f"trace.{rank}").write_text(text)
@@ -105,10 +105,16 @@ class Synthetic(ReplayTest):
                 self.call(50_000, 70_000, 2, "alltoallv 600 direct", f"- - - auto {1 + rank} 0"),
                 self.call(100_000, 120_000, 3, f"gatherv {100 + rank} linear", f"1 - - auto {3 if rank else '-'} 0"),
             ], counts=("1000,200", "500,700", "300,900", "100,101"))
-        variants, answer = self.replay("--ranks", 4)
+        variants, answer = self.replay("--ranks", 4, "--html", self.folder / "page")
+        self.assertEqual([call["bytes"] for call in self.lines()[0]["calls"]], [600, 600, 100.5])
         sizes = {site["collective"]: site["mean_bytes"] for site in variants["chosen by ibcoll"]["sites"]}
         self.assertEqual(sizes, {"allgatherv": 600, "alltoallv": 600, "gatherv": 100.5})
         self.assertEqual(answer["calls"], 3)
+
+    def lines(self):
+        """The time lines of the page."""
+        return [json.loads(text.replace("&quot;", '"'))
+                for text in re.findall(r"const trace = (.*);\nconst canvas", (self.folder / "page").read_text())]
 
     def test_formats(self):
         self.write_barriers()
@@ -123,15 +129,65 @@ class Synthetic(ReplayTest):
     def test_page(self):
         """Both time lines, with the same calls and of one length."""
         self.write_barriers(late=20_000)
-        page = self.folder / "page"
-        self.replay("--html", page, "--alpha", 30)
-        data = [json.loads(text.replace("&quot;", '"'))
-                for text in re.findall(r"const trace = (.*);\nconst canvas", page.read_text())]
+        self.replay("--html", self.folder / "page", "--alpha", 30)
+        data = self.lines()
         self.assertEqual([len(one["calls"]) for one in data], [40, 40])
         self.assertEqual(data[0]["least"], data[1]["least"])
         self.assertEqual(data[0]["calls"][0]["arrival"], [0, 20])
         self.assertGreater(data[1]["calls"][39]["exit"][0], data[0]["calls"][39]["exit"][0])
         self.assertEqual(self.tool("--replay", self.folder, "--html", self.folder / "no/such").returncode, 2)
+
+    def test_page_of_two_teams(self):
+        """Both lines begin with the program, though the call that was made first is not the first of the replay."""
+        for rank, arrivals in enumerate(((0, 1_000_000), (100_000, 1_000_000), (10_000, 900_000), (10_000, 900_000))):
+            number = 1 + rank // 2
+            self.write(rank, [self.call(begin, max(begin, 100_000) + 3000, op, team=number) for op, begin in enumerate(arrivals)],
+                       ranks=4, teams=("1 0-1", "2 2-3"))
+        self.replay("--html", self.folder / "page", "--together")
+        recorded, replayed = ([call["arrival"] for call in line["calls"][:2]] for line in self.lines())
+        self.assertEqual(recorded, [[0, 100], [10, 10]])
+        self.assertEqual(replayed, [[50, 50], [10, 10]])
+
+    def test_clocks_that_cannot_be_compared(self):
+        """One host was started an hour before the other. A bcast says nothing of their clocks: its ranks begin together."""
+        hour = 3_600_000_000_000
+        bcast = "bcast 8 binomial", "0 - - auto - 0"
+        for rank in range(2):
+            begin = 5000 + rank * hour
+            self.write(rank, [self.call(begin + op * 100_000, begin + op * 100_000 + 3000, op, *bcast)
+                              for op in range(rank * 5, 40)], clock="mn"[rank], dropped=rank * 5)
+        variants, answer = self.replay()
+        self.assertAlmostEqual(variants["recorded"]["total_s"], 34 * 100e-6 + 3e-6)
+        self.assertAlmostEqual(variants["recorded"]["late_s"], 0)
+        self.assertIn("the clock of machine n cannot be compared", "".join(answer["notes"]))
+        self.write(1, [self.call(hour, hour + 3000, 1, *bcast, team=2, ranks=1)], clock="n", teams=("2 1",))
+        self.write(0, [self.call(0, 3000, 1, *bcast, team=3, ranks=1)], clock="m", teams=("3 0",))
+        done = self.tool("--replay", self.folder, "--format", "json")
+        self.assertEqual(done.returncode, 1, "on one rank a bcast takes no time")
+        self.assertAlmostEqual(json.loads(done.stdout)["variants"][0]["total_s"], 3e-6)
+
+    def test_clocks_without_rank_0(self):
+        """Those of the other hosts are compared with each other."""
+        for rank in (1, 2):
+            begin = rank * 3_600_000_000_000
+            self.write(rank, [self.call(begin + op * 100_000, begin + op * 100_000 + 3000, op, team=2) for op in range(40)],
+                       ranks=3, clock=f"m{rank}", teams=("2 1-2",))
+        variants, answer = self.replay("--partial")
+        self.assertAlmostEqual(variants["recorded"]["total_s"], 39 * 100e-6 + 3e-6)
+        self.assertNotIn("clock", "".join(answer["notes"]))
+
+    def test_a_team_that_a_later_rank_knows(self):
+        for rank in range(3):
+            calls = [self.call(op * 100_000, op * 100_000 + 3000, op, team=2) for op in range(40)] if rank < 2 else ()
+            self.write(rank, calls, ranks=3, teams=("2 0-1",) if rank == 1 else ())
+        self.assertEqual(self.replay()[1]["calls"], 40)
+
+    def test_memory_is_refused_at_the_start(self):
+        self.write_barriers(count=2000)
+        limited = ["sh", "-c", 'ulimit -v 2000000 && exec "$0" "$@"', str(BUILD / "bin/ibcoll_sim"), "--replay", str(self.folder)]
+        done = subprocess.run([*limited, "--ranks", "65536"], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("the calls of 65536 ranks take 8.8 GB", done.stderr)
 
     def test_the_same_each_time(self):
         self.write_barriers(late=7000)
@@ -196,6 +252,13 @@ class BadInput(ReplayTest):
         self.assertIn("10 calls are left out", "".join(answer["notes"]))
         self.assertEqual(variants["recorded"]["sites"][0]["calls"], 30)
 
+    def test_few_of_many_complaints_are_shown(self):
+        self.write_barriers(count=40)
+        self.write(1, [self.call(op * 100_000, op * 100_000 + 3000, op) for op in range(30)])
+        _, answer = self.replay("--partial")
+        self.assertEqual([note.split(": ", 1)[1].split(",")[0] for note in answer["notes"] if "trace.1" in note],
+                         [f"rank 1 has no call {op} of team 1" for op in (30, 31, 32)] + ["and 7 more"])
+
     def test_calls_that_the_buffer_lost_are_left_out(self):
         self.write_barriers(count=40)
         self.write(1, [self.call(op * 100_000, op * 100_000 + 3000, op) for op in range(10, 40)], dropped=10)
@@ -208,6 +271,19 @@ class BadInput(ReplayTest):
         for words in (("--speedup", 0), ("--speedup", "nan"), ("--ranks-per-node", 0), ("--peer", "x"), ("--scale-bytes", "x"),
                       ("--alpha", -1)):
             self.refused(words[0], words=words)
+        self.refused("--nodes", "2400000000 ranks", words=("--nodes", 40000, "--ranks-per-node", 60000))
+
+    def test_options_of_the_other_mode(self):
+        self.write_barriers()
+        for words in (("-m", 77), ("--factor", 2), ("--distribution", "regular"), ("--root", 5), ("--arrival", "late:1:4"),
+                      ("--scheme", "copy"), ("--check",), ("--trace", self.folder / "new")):
+            self.refused("--bytes" if words[0] == "-m" else words[0], "no effect with --replay", words=words)
+        for words in (("--ranks-per-node", 4), ("--speedup", 3), ("--together",), ("--peer", "mpich"), ("--scale-bytes", "fixed"),
+                      ("--seed", 2), ("--html", self.folder / "new"), ("--partial",)):
+            done = self.tool("allgather", "--ranks", 8, *words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(f"{words[0]}: is of a replay", done.stderr)
+        self.assertFalse((self.folder / "new").exists())
 
 
 class Recorded(ReplayTest):
@@ -229,6 +305,19 @@ class Recorded(ReplayTest):
         self.assertGreater(recorded["in_collectives_s"], 0)
         algorithms = {site["algorithm"] for site in replayed["sites"] if site["collective"] == "alltoallv"}
         self.assertTrue(all(f" {name} " in (self.folder / "trace.0").read_text() for name in algorithms), algorithms)
+
+
+    def test_teams_of_one_id(self):
+        """Two teams without a common member may have one id. They are two teams in the traces, too."""
+        program, include = self.folder / "same_id", ROOT / "runtime/include"
+        subprocess.run(["cc", "-I", include, pathlib.Path(__file__).with_name("same_id.c"), "-o", program, "-L", BUILD / "lib",
+                        "-libcoll", f"-Wl,-rpath,{BUILD}/lib"], check=True, timeout=60)
+        done = subprocess.run([BUILD / "bin/ibcoll_run", "-n", "4", program], capture_output=True, text=True, timeout=100,
+                              check=False, env={**os.environ, "IBCOLL_TRACE": str(self.folder)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.tool("--replay", self.folder, "--format", "json")
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        self.assertEqual({site["collective"]: site["calls"] for site in json.loads(done.stdout)["variants"][0]["sites"]}["barrier"], 40)
 
 
 class Otf2(ReplayTest):

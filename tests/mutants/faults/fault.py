@@ -35,7 +35,7 @@ FAKE_VERBS, VM = "fake_verbs", "vm"
 RDMA_IN_MEMORY, RDMA_IN_MEMORY_JOBS = "rdma_in_memory", "rdma_in_memory_jobs"
 LAUNCHER_PARTS, LAUNCHER, PERF, API, BOOTSTRAPS = "launcher_parts", "launcher", "perf", "api", "bootstraps"
 LAYERING, DOCS, TOOL_PAGES, COMPARE, INSTALLED = "layering", "docs", "tool_pages", "compare", "installed"
-INFO, SIM, TRACE, CALL_SITES, OUTPUT = "info", "sim", "trace", "call_sites", "output"
+INFO, SIM, TRACE, RECORDED, CALL_SITES, OUTPUT = "info", "sim", "trace", "recorded", "call_sites", "output"
 FORMAT, HEADERS, TIDY = "format", "headers", "tidy"
 REMOTE, COLLECTIVES, APPS, RADIX, CLUSTER = "remote", "collectives", "apps", "radix", "cluster"
 OPEN_MPI = "open_mpi"
@@ -63,6 +63,7 @@ SUITES = {
     INFO: python_test("tests/tools", "ibcoll_run", "ibcoll_info", "ibcoll_ucx", "ibcoll_tables"),
     SIM: python_test("tests/tools", "ibcoll_sim"),
     TRACE: python_test("tests/tools", "ibcoll_trace"),
+    RECORDED: python_test("tests/tools", "ibcoll_run", "ibcoll_trace_module", "ibcoll_sim"),
     OUTPUT: python_test("tests/tools/test_output.py", "ibcoll_run", "ibcoll_perf", "ibcoll_info", "ibcoll_sim", "ibcoll_trace",
                         "ibcoll_tune", "ibcoll_mpi"),
     CALL_SITES: python_test("tests/tools/test_trace.py", "ibcoll_trace_module", "ibcoll_trace"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ibcoll_sim --replay."""
 
-from .fault import SIM, SIMULATED, TRACE, Fault
+from .fault import RECORDED, SIM, SIMULATED, TRACE, Fault
 
 REPLAY, TESTS = "tools/ibcoll_sim/replay/", "ProgramReplay*"
 
@@ -60,4 +60,36 @@ FAULTS = [
     Fault("replay_lines_of_two_lengths", REPLAY + "replay_page.cc",
           "write_time_line(job, shown, least_us,", "write_time_line(job, shown, least_us * (name == \"recorded\"),",
           SIM, "test_replay.Synthetic.test_page"),
+    Fault("replay_lines_begin_with_the_first_recorded_call", "tools/traces/page_calls.cc",
+          "one.call->site.text), job.begin_ns)", "one.call->site.text), job.calls.front().first_ns)", SIM, "test_replay.Synthetic"),
+    Fault("replay_page_has_no_irregular_sizes", REPLAY + "replay_page.cc",
+          "blocks.push_back(mean_block(recording, kind));", "blocks.push_back(static_cast<double>(kind.bytes));",
+          SIM, "test_replay.Synthetic"),
+    Fault("replay_clocks_compared_with_a_missing_rank", "tools/traces/clocks.cc",
+          "return one.version > 0; });", "return one.version >= 0; });", SIM, "test_replay.Synthetic"),
+    Fault("replay_unknown_clocks_stay_apart", "tools/traces/clocks.cc",
+          "return {clock, together, 0, false};", "return {clock, together - together, 0, false};", SIM, "test_replay.Synthetic"),
+    Fault("replay_unknown_clocks_by_other_calls", "tools/traces/clocks.cc",
+          "if (their.first_arrival < first) first", "if (their.first_arrival < -kFar) first", SIM, "test_replay.Synthetic"),
+    Fault("replay_memory_of_the_recorded_ranks", REPLAY + "replay.cc",
+          "return copies * (moments +", "return (moments +", SIM, "test_replay.Synthetic"),
+    Fault("replay_teams_of_the_own_trace", REPLAY + "recording.cc",
+          "    if (status.ok()) status = see_teams();\n", "    if (!status.ok()) status = see_teams();\n", SIM, "test_replay.Synthetic"),
+    Fault("replay_all_complaints", REPLAY + "recording.cc",
+          "if (partial_ && ++number > kMostComplaints) return {};", "++number;", SIM, "test_replay.BadInput"),
+    Fault("replay_more_ranks_than_there_are", REPLAY + "machine.cc",
+          "if (ranks > kMostRanks)", "if (ranks > INT32_MAX)", SIM, "test_replay.BadInput"),
+    Fault("sim_options_of_calls_in_a_replay", "tools/ibcoll_sim/options.cc",
+          "  refuse(app, kOfCalls,", "  if (options.ranks < 0) refuse(app, kOfCalls,", SIM, "test_replay.BadInput"),
+    Fault("sim_options_of_a_replay_in_calls", "tools/ibcoll_sim/options.cc",
+          "  refuse(app, kOfReplays,", "  if (options.ranks < 0) refuse(app, kOfReplays,", SIM, "test_replay.BadInput"),
+    Fault("trace_shares_of_a_core_are_too_large", "tools/traces/lines.cc",
+          "one.value < one.least", "one.value < 0", TRACE, "test_trace.Version5"),
+    Fault("trace_lists_of_any_length", "tools/traces/read.cc",
+          "if (elements > kMostElements)", "if (elements > 2 * kMostElements)", TRACE, "test_trace.Version5"),
+    Fault("trace_times_of_any_age", "tools/traces/lines.cc",
+          "r.arrival_ns >= -kMostNs && r.exit_ns <= kMostNs", "r.exit_ns <= kMostNs", TRACE, "test_trace.Version5"),
+    Fault("teams_of_one_id_are_one", "runtime/context/split.cc",
+          "  for (const int job : jobs) digest.add(static_cast<uint64_t>(job));\n", "  if (jobs.empty()) digest.add(id);\n",
+          RECORDED, "test_replay.Recorded.test_teams_of_one_id"),
 ]
