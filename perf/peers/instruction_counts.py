@@ -35,12 +35,12 @@ def unavailable(programs, where):
 
 def _counted(words_with, *options):
     """The texts that callgrind wrote for groups of calls: (collective, text). `words_with`: what starts the job, given the
-    words that have a program counted."""
+    words that have a program counted, and a file where its ranks may meet."""
     with tempfile.TemporaryDirectory(prefix="ibcoll_instructions.") as folder:
         counted = ["valgrind", "--quiet", "--tool=callgrind", "--collect-atstart=no", f"--callgrind-out-file={folder}/%p",
                    *options]
-        launch.text_of(words_with(counted), TIMEOUT, "counting instructions: ", env=beds.Bed().environment())
-        for file in pathlib.Path(folder).iterdir():
+        launch.text_of(words_with(counted, f"{folder}/meeting"), TIMEOUT, "counting instructions: ", env=beds.Bed().environment())
+        for file in pathlib.Path(folder).glob("[0-9]*"):
             text = file.read_text(encoding="ascii", errors="replace")
             if name := re.search(r"Client Request: (\w+)", text):
                 yield name[1], text
@@ -48,9 +48,8 @@ def _counted(words_with, *options):
 
 def _of_ibcoll(programs, rank, collectives=(), launch_options=()):
     """For _counted: only this rank of two runs under callgrind."""
-    command = [programs / "ibcoll_count_instructions", rank, *collectives]
-
-    def words_with(counted):
+    def words_with(counted, meeting):
+        command = [programs / "ibcoll_count_instructions", meeting, rank, *(name for name in collectives if name != "idle")]
         one, other = ([*counted * (number == rank), *command] for number in (0, 1))
         return [programs / "ibcoll_run", *launch_options, "-n", 1, *one, ":", "-n", 1, *other]
     return words_with
@@ -60,7 +59,7 @@ def _of_mpi(programs, rank, route):
     """For _counted: two ranks of a program of an MPI, through a route to ibcoll."""
     build = programs.parent
     program = launch.build_peer(launch.ROUTES[route], build / "peers", MPI_COUNT)
-    return lambda counted: beds.Bed(through=route, build=build).command("through", 2, [*counted, program, rank])
+    return lambda counted, _: beds.Bed(through=route, build=build).command("through", 2, [*counted, program, rank])
 
 
 def _medians(texts):

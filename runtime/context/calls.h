@@ -43,11 +43,11 @@ class Calls {
     Team::Short how = Team::Short::kNo;
     Plan* plan = nullptr;  // of an equal call before, with the buffers of this one
   };
-  // Runs the call if it repeats an earlier one, is one step, and the ranks that it awaits are there.
+  // Runs the call if it repeats an earlier one, is one step or one exchange, and what it awaits is there.
   [[gnu::always_inline]] ShortCall try_short(TeamHandle& team, const ibcoll_collective_args_t& given,
                                              ContextLock::Guard& guard) noexcept {
     Plan* const plan = team.plans.find_repeated(given);
-    if (!plan || !plan->request->one_step() || trace_ || progress_.needs_polling()) [[unlikely]]
+    if (!plan || !plan->request->may_be_short() || trace_ || progress_.needs_polling()) [[unlikely]]
       return {Team::Short::kNo, plan};
     const Team::Short how = team.team->run_short(*plan->request, waiting_.looks_of_a_short_call());
     if (how != Team::Short::kDone) [[unlikely]]

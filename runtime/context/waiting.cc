@@ -37,7 +37,7 @@ class Waiting::Waiter {
     for (uint32_t i = 0; i < looks_at_memory_ && !moved && scheduler.waits_for_memory(); ++i)
       moved = scheduler.look_at_memory();
     if (moved && done() && progress_.goes_without_messages()) return true;
-    return engine.progress() || moved;
+    return engine.progress(kLooksAtTransport) || moved;
   }
   bool done() const noexcept { return !request_.in_flight() && !progress_.needs_polling(); }
   bool gave_way() noexcept {
@@ -76,6 +76,7 @@ class Waiting::Waiter {
 
  private:
   static constexpr uint32_t kLooksAtMemory = 8;
+  static constexpr uint32_t kLooksAtTransport = 4;  // where that is all there is to look at
 
   Waiting& waiting_;
   Progress& progress_;

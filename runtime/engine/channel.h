@@ -8,6 +8,7 @@
 #include "runtime/engine/eager_credit.h"
 #include "runtime/engine/early_messages.h"
 #include "runtime/engine/exchange_trace.h"
+#include "runtime/engine/peer_link.h"
 #include "runtime/transport/transport.h"
 
 namespace ibcoll {
@@ -97,6 +98,7 @@ struct Channel {
   int called = -1;  // by the algorithm: its rank in the Comm that last announced to it or serves it
   Channel* next_peer = nullptr;
   Exchange* exchange = nullptr;
+  PeerLink link;
   // The data that come from the peer.
   struct Incoming {
     MessageQueue announced;           // not landed yet, in order
@@ -106,6 +108,7 @@ struct Channel {
     uint64_t bytes_announced = 0;
     uint64_t bytes_landed = 0;
     bool watched = false;  // next_landing() shall return it
+    bool taken = false;    // the first message has come and was taken before the task began
   } in;
   // The data that go to the peer.
   struct Outgoing {
@@ -118,6 +121,7 @@ struct Channel {
     bool spills = false;          // the peer is late: what is put now may go there
     bool ahead = false;           // this collective is counted among those with eager messages to the peer
     bool blocked = false;         // in the scheduler's list of channels to retry
+    bool left = false;            // the first message has left before the task began
   } out;
   // When the peer is served.
   struct Service {

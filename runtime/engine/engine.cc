@@ -8,6 +8,7 @@
 #include "runtime/engine/abort_note.h"
 #include "runtime/engine/exchange.h"
 #include "runtime/engine/team.h"
+#include "runtime/machine/core_hints.h"
 
 namespace ibcoll {
 namespace {
@@ -70,9 +71,9 @@ void Engine::remove(Team& team) {
 
 // ---------------------------------------------------------------- progress
 
-bool Engine::progress() noexcept {
+bool Engine::progress(uint32_t looks) noexcept {
   bool moved = scheduler_.retry_blocked();
-  moved |= poll_transports();
+  moved |= take_messages(scheduler_.waits_for_messages_only() ? looks : 1);
   if (scheduler_.waits_for_memory()) moved |= scheduler_.look_at_memory();
   if (scheduler_.serves_late_peers()) moved |= scheduler_.serve_late_peers(moved, now());
   if (credit_due_) [[unlikely]]
@@ -82,19 +83,23 @@ bool Engine::progress() noexcept {
   return moved || scheduler_.copy_a_slice();
 }
 
-bool Engine::poll_transports() noexcept {
-  bool moved = false;
-  for (Transport* const transport : transports_) {
-    size_t count = 0;
-    try {
-      count = transport->poll(events_);
-    } catch (const std::bad_alloc&) {  // nothing is lost: the next pass finds it
-    }
-    for (size_t i = 0; i < count; ++i) dispatch(events_[i]);
-    handled_ += count;
-    moved |= count > 0;
+// If there are several.
+bool Engine::poll_transports(uint32_t looks) noexcept {
+  for (bool moved = false;; relax()) {
+    for (Transport* const transport : transports_) moved |= take_events(*transport, 1);
+    if (moved || --looks == 0) return moved;
   }
-  return moved;
+}
+
+bool Engine::take_events(Transport& transport, uint32_t looks) noexcept {
+  size_t count = 0;
+  try {
+    count = transport.poll_often(events_, looks);
+  } catch (const std::bad_alloc&) {  // nothing is lost: the next pass finds it
+  }
+  for (size_t i = 0; i < count; ++i) dispatch(events_[i]);
+  handled_ += count;
+  return count > 0;
 }
 
 int Engine::awaited_bell() const noexcept {

@@ -54,8 +54,13 @@ class Engine {
 
   // ---- for the context
 
-  // One pass; true when anything moved. Never blocks.
-  bool progress() noexcept;
+  // One pass; true when anything moved. Never blocks. `looks`: at a transport, while there is nothing to look at but that.
+  bool progress(uint32_t looks = 1) noexcept;
+  // The part of a pass that takes messages and completions from transports, as soon as there are any; false: there were
+  // none within `looks` looks.
+  bool take_messages(uint32_t looks) noexcept {
+    return transports_.size() == 1 ? take_events(*transports_.front(), looks) : poll_transports(looks);
+  }
   // For a rank that has waited for a while: looks for dead peers, stalls and deadlines.
   void check() noexcept;
   // All that is in flight waits for one rank of this node: its bell. Exchange::kNoBell: there is none.
@@ -96,7 +101,8 @@ class Engine {
  private:
   void dispatch(const Event& event) noexcept;
   void answer_for_freed_team(const Event& event) noexcept;
-  bool poll_transports() noexcept;
+  bool poll_transports(uint32_t looks) noexcept;
+  bool take_events(Transport& transport, uint32_t looks) noexcept;
   void return_credit() noexcept;
   void end_failed() noexcept;
   void on_failure(const Event& event) noexcept;

@@ -7,10 +7,10 @@
 
 namespace ibcoll {
 
-Channel* ExchangeState::channel(int peer) noexcept {
+Channel* ExchangeState::make_channel(int peer) noexcept {
   Channel* const c = channels_.at(peer);
   if (c)
-    c->exchange = &exchange_;
+    c->exchange = &exchange_, c->link = links().link(peer);
   else
     health().fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory for the state of peer {}", team_.rank(), peer));
   return c;

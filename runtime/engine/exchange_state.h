@@ -48,7 +48,10 @@ class ExchangeState {
   // All of them: follow next_peer.
   Channel* first() const noexcept { return channels_.first(); }
   // These make one. nullptr: no memory, and the team has failed.
-  Channel* channel(int peer) noexcept;
+  Channel* channel(int peer) noexcept {
+    Channel* const c = find(peer);
+    return c ? c : make_channel(peer);
+  }
   Message* message() noexcept;
   void recycle(Message* message) noexcept {
     message->next = free_messages_;
@@ -66,6 +69,8 @@ class ExchangeState {
   }
 
  private:
+  Channel* make_channel(int peer) noexcept;
+
   Exchange& exchange_;
   Team& team_;
   Arena& arena_;

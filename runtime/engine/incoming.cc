@@ -15,6 +15,8 @@ void Incoming::announce(int peer, Bytes into, int called) noexcept {
   if (into.empty()) return;
   ++expected_;
   Channel* const c = state_.channel(peer);
+  if (c && c->in.taken) [[unlikely]]
+    return announce_taken(*c, into.size(), called);
   Message* const m = c ? state_.message() : nullptr;
   if (!m) return;
   c->called = called;
@@ -25,6 +27,15 @@ void Incoming::announce(int peer, Bytes into, int called) noexcept {
   m->advertised = state_.eager(m->bytes);
   if (c->in.unexpected.head) take_unexpected(*c);
   outgoing_.advertise(*c);
+}
+
+// Its message is where it lands already.
+void Incoming::announce_taken(Channel& c, uint64_t bytes, int called) noexcept {
+  c.called = called;
+  c.in.taken = false;
+  c.in.bytes_announced += bytes;
+  c.in.bytes_landed += bytes;
+  ++landed_;
 }
 
 void Incoming::serve(int peer, uint64_t bytes, int called) noexcept {
@@ -183,8 +194,9 @@ void Incoming::close() noexcept {
   for (Channel* c = state_.first(); c; c = c->next_peer) {
     engine.early_messages().recycle(c->in.unexpected);
     const uint64_t eager = c->credit.bytes_taken(), spilled = c->credit.spilled_taken();
-    if (eager + spilled > 0 && state_.links().credit().ended(c->peer, state_.op(), eager, spilled))
-      engine.credit_is_due();
+    if (eager + spilled == 0) continue;
+    TeamCredit::Peer* const peer = state_.links().credit_of(c->link);
+    if (peer && state_.links().credit().ended(*peer, state_.op(), eager, spilled)) engine.credit_is_due();
   }
 }
 

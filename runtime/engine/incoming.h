@@ -41,6 +41,13 @@ class Incoming {
   // "(3 of 7 messages landed)"
   std::string describe_landed() const;
 
+  // A message of the peer was taken, where it lands, before the task began.
+  void has_taken(Channel& channel, uint64_t bytes) noexcept {
+    channel.in.taken = true;
+    channel.credit.took(bytes);
+    arrivals_.arrived(channel);
+  }
+
   // ---- notes
 
   void on_advertisement(Channel& channel, const Note& note, ConstBytes payload) noexcept;
@@ -59,6 +66,7 @@ class Incoming {
   void close() noexcept;
 
  private:
+  void announce_taken(Channel& channel, uint64_t bytes, int called) noexcept;
   bool conceal(int peer, Message& announced) noexcept;
   void take_eager(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void keep_unexpected(Channel& channel, const Note& note, ConstBytes payload) noexcept;

@@ -11,6 +11,10 @@ Outgoing::Outgoing(ExchangeState& state, ExchangeTrace& trace) noexcept
 
 void Outgoing::put(int peer, ConstBytes piece, uint64_t total) noexcept {
   Channel* const c = state_.channel(peer);
+  if (c && c->out.left) [[unlikely]] {
+    c->out.left = false;
+    return;
+  }
   Message* const m = c ? state_.message() : nullptr;
   if (!m) return;
   m->data = const_cast<std::byte*>(piece.data());
@@ -56,12 +60,11 @@ bool Outgoing::pump_advertisements(Channel& c) noexcept {
   for (Message* m = c.in.unadvertised ? c.in.unadvertised : c.in.announced.head; m; m = m->next) {
     c.in.unadvertised = m;
     if (m->advertised) continue;
-    const bool exposes = state_.scheme() == IBCOLL_SCHEME_AUTO
-                             ? m->bytes >= links_.transport(c.peer).least_worth_exposing()
-                             : state_.scheme() == IBCOLL_SCHEME_ZERO_COPY;
+    const bool exposes = state_.scheme() == IBCOLL_SCHEME_AUTO ? m->bytes >= c.link.transport->least_worth_exposing()
+                                                               : state_.scheme() == IBCOLL_SCHEME_ZERO_COPY;
     if (exposes && m->region.key == 0) m->region = links_.expose(c.peer, Bytes(m->data, m->bytes));
     const ConstBytes payload(reinterpret_cast<const std::byte*>(&m->region), sizeof(RemoteRegion));
-    if (!links_.send(c.peer, state_.note(NoteKind::kAnnounce, m->bytes, c.in.not_advertised), payload)) return false;
+    if (!links_.send(c.link, state_.note(NoteKind::kAnnounce, m->bytes, c.in.not_advertised), payload)) return false;
     m->advertised = true;
   }
   return true;
@@ -69,7 +72,7 @@ bool Outgoing::pump_advertisements(Channel& c) noexcept {
 
 bool Outgoing::pump_consumed(Channel& c) noexcept {
   if (!c.credit.due(state_.team().engine().limits().eager_ahead)) return true;
-  if (!links_.send(c.peer, state_.note(NoteKind::kConsumed, c.credit.taken(), 0), {})) return false;
+  if (!links_.send(c.link, state_.note(NoteKind::kConsumed, c.credit.taken(), 0), {})) return false;
   c.credit.reported();
   return true;
 }
@@ -79,7 +82,7 @@ bool Outgoing::pump_wanted(Channel& c) noexcept {
   while (wanted.head) {
     const auto address = reinterpret_cast<uint64_t>(wanted.head->data);
     const Note note = state_.note(NoteKind::kWanted, wanted.head->bytes, 0);
-    if (!links_.send(c.peer, note, std::as_bytes(std::span(&address, 1)))) return false;
+    if (!links_.send(c.link, note, std::as_bytes(std::span(&address, 1)))) return false;
     state_.recycle(wanted.pop());
   }
   return true;
@@ -100,7 +103,9 @@ bool Outgoing::pump_puts(Channel& c) noexcept {
 }
 
 bool Outgoing::may_run_ahead(Channel& c) noexcept {
-  c.out.ahead = c.out.ahead || links_.credit().may_send(c.peer, state_.op());
+  if (c.out.ahead) return true;
+  TeamCredit::Peer* const credit = links_.credit_of(c.link);
+  c.out.ahead = credit && links_.credit().may_send(*credit, state_.op());
   return c.out.ahead;
 }
 
@@ -110,9 +115,9 @@ Outgoing::Sent Outgoing::send_eager(Channel& c, Message& put) noexcept {
     links_.ask_for_credit(c.peer);
     return Sent::kBusy;
   }
-  if (!links_.send(c.peer, state_.note(NoteKind::kEager, put.total, c.out.sent), ConstBytes(put.data, put.bytes)))
+  if (!links_.send(c.link, state_.note(NoteKind::kEager, put.total, c.out.sent), ConstBytes(put.data, put.bytes)))
     return Sent::kBusy;
-  links_.credit().sent(c.peer, state_.op(), put.bytes);
+  TeamCredit::sent(*c.link.credit, state_.op(), put.bytes);
   c.credit.sent();
   return Sent::kYes;
 }
@@ -140,7 +145,7 @@ Outgoing::Sent Outgoing::send_announced(Channel& c, Message& put) noexcept {
 Outgoing::Sent Outgoing::write(Channel& c, Message& to, ConstBytes left) noexcept {
   const RemoteRegion rest{to.region.address + to.moved, to.bytes - to.moved, to.region.key};
   const Note landed = state_.note(NoteKind::kLanded, left.size(), c.out.sent);
-  const PutResult result = links_.put(c.peer, rest, left, landed, reinterpret_cast<uint64_t>(&c));
+  const PutResult result = links_.put(c.link, rest, left, landed, reinterpret_cast<uint64_t>(&c));
   if (result == PutResult::kBusy) return Sent::kBusy;
   if (result == PutResult::kPending) ++pending_;
   if (result == PutResult::kRefused) {
@@ -152,10 +157,10 @@ Outgoing::Sent Outgoing::write(Channel& c, Message& to, ConstBytes left) noexcep
 
 // Sends the fragments of a put, up to byte `end`.
 bool Outgoing::send_fragments(Channel& c, NoteKind kind, Message& put, uint64_t end) noexcept {
-  const uint64_t slot = links_.transport(c.peer).slot_bytes();
+  const uint64_t slot = c.link.transport->slot_bytes();
   while (put.moved < end) {
     const ConstBytes fragment = part(ConstBytes(put.data, end), put.moved, slot);
-    if (!links_.send(c.peer, state_.note(kind, put.total, c.out.sent), fragment)) return false;
+    if (!links_.send(c.link, state_.note(kind, put.total, c.out.sent), fragment)) return false;
     put.moved += fragment.size();
     trace_.begun(c.times);
   }
@@ -167,10 +172,10 @@ bool Outgoing::send_fragments(Channel& c, NoteKind kind, Message& put, uint64_t 
 Outgoing::Sent Outgoing::spill(Channel& c, Message& put) noexcept {
   if (put.bytes != put.total || !may_run_ahead(c)) return Sent::kWaits;
   const uint64_t from = put.moved;
-  const uint64_t share = links_.credit().spill_share(), used = std::min(share, links_.credit().spilled_to(c.peer));
+  const uint64_t share = links_.credit().spill_share(), used = std::min(share, c.link.credit->ahead.spilled());
   const uint64_t end = from + std::min(share - used, put.bytes - from);
   const bool all = send_fragments(c, NoteKind::kSpill, put, end);
-  links_.credit().spilled(c.peer, state_.op(), put.moved - from);
+  TeamCredit::spilled(*c.link.credit, state_.op(), put.moved - from);
   put.spilled = put.moved;
   if (put.moved < put.bytes) return all ? Sent::kWaits : Sent::kBusy;
   ++c.out.announced_sent;

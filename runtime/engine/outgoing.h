@@ -19,6 +19,14 @@ class Outgoing {
 
   // A piece of a message of `total` bytes; see Comm::put().
   void put(int peer, ConstBytes piece, uint64_t total) noexcept;
+  // Its first message has left before the task began. `left`: else its collective was counted only.
+  static void has_put(Channel& channel, bool left) noexcept {
+    channel.out.ahead = true;
+    if (!left) return;
+    channel.out.left = true;
+    channel.out.sent = 1;
+    channel.credit.sent();
+  }
   // A message was announced on the channel: its advertisement leaves, if it needs one.
   void advertise(Channel& channel) noexcept {
     if (!pump_advertisements(channel)) state_.retry_later(channel);

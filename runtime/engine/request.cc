@@ -17,11 +17,12 @@ Request::Request(Team& team, const Args& args, const Choice& choice, ibcoll_sche
       algorithm_name_(choice.name()),
       record_(record_of(args, choice, scheme, signature, team.size())),
       scheme_(scheme),
-      exchange_(team, signature) {
+      exchange_(team, signature),
+      short_exchange_(team.links(), team.rank()) {
   args_.parameter = choice.parameter;
   team_.adopt();
   hold_operation();
-  find_one_step();
+  find_short_way();
 }
 
 // A request that is still in flight was given up, and its team ends, or lacked the memory to report that. The team must
@@ -50,17 +51,25 @@ void Request::bind(const Args& args) {
   args_.parameter = parameter;
   args_.fixed_order = fixed_order;
   hold_operation();
-  if (args_.recv.counts || args_.send.counts) hold_counts();
-  find_one_step();
+  if (args_.recv.counts || args_.send.counts)
+    hold_counts();
+  else
+    find_short_way();
 }
 
-void Request::find_one_step() noexcept {
+void Request::find_short_way() {
   if (args_.moves_nothing(team_.size())) {
     one_step_ = {.kind = OneStep::Kind::kNothing};
     return;
   }
+  const Algorithm& algorithm = *choice_.algorithm;
   const bool one_node = team_.window() && team_.window()->size() == team_.size();
-  one_step_ = one_node && choice_.algorithm->one_step ? choice_.algorithm->one_step(args_, *team_.window()) : OneStep();
+  one_step_ = one_node && algorithm.one_step ? algorithm.one_step(args_, *team_.window()) : OneStep();
+  // Where short messages are announced, too; or it is not known yet where blocks begin.
+  if (scheme_ == IBCOLL_SCHEME_ZERO_COPY || (args_.send.counts && !args_.send.displacements)) return;
+  short_exchange_.use(
+      find_one_exchange(algorithm.as_exchange, args_, team_.rank(), team_.size(), team_.engine().limits().eager_bytes),
+      args_);
 }
 
 void Request::hold_counts() {
@@ -82,6 +91,7 @@ void Request::hold_counts() {
     std::exclusive_scan(args_.send.counts, args_.send.counts + p, counts_.begin() + end, uint64_t{0});
     args_.send.displacements = counts_.data() + end;
   }
+  find_short_way();
 }
 
 void Request::enter_flight() noexcept {
@@ -149,6 +159,12 @@ void Request::begin_published(uint32_t op) noexcept {
   task_ =
       one_step_.rest ? one_step_.rest(exchange_.comm(), args_) : run_one_step(exchange_.comm(), args_, one_step_, true);
   if (task_) exchange_.stack().enter(task_);
+}
+
+void Request::begin_exchanged(uint32_t op) noexcept {
+  enter_flight();
+  begin(op);
+  if (!short_exchange_.hand_over(exchange_.state(), exchange_.incoming())) task_ = Task();
 }
 
 bool Request::replaces_input() const noexcept {

@@ -14,6 +14,7 @@
 #include "runtime/comm/task.h"
 #include "runtime/engine/call_record.h"
 #include "runtime/engine/exchange.h"
+#include "runtime/engine/short_exchange.h"
 #include "runtime/engine/trace.h"
 
 namespace ibcoll {
@@ -71,11 +72,17 @@ class Request {
   // The step of the call with these sizes; none where it is more than a step, or the team has ranks on other nodes.
   const OneStep& one_step() const noexcept { return one_step_; }
 
+  // The same of a call that is one exchange of short messages.
+  ShortExchange& short_exchange() noexcept { return short_exchange_; }
+  // A blocking call may be made without a task.
+  bool may_be_short() const noexcept { return one_step_ || short_exchange_; }
+
   // ---- for the team and the engine
 
   void begin(uint32_t op) noexcept;  // makes the task
-  // The same for a call of one step that this rank has published.
+  // The same for a call of one step that this rank has published, or an exchange that it has begun.
   void begin_published(uint32_t op) noexcept;
+  void begin_exchanged(uint32_t op) noexcept;
   bool has_task() const noexcept { return static_cast<bool>(task_); }
   void end(Status status) noexcept;  // drops the task
   bool waits_for_memory = false;     // in the engine's list
@@ -92,7 +99,7 @@ class Request {
   // One of the user, which must not be freed before this request.
   bool holds_operation() const noexcept { return args_.reduction.op && args_.reduction.op->user_defined(); }
   void hold_operation() noexcept;
-  void find_one_step() noexcept;
+  void find_short_way();
   // The first start takes the memory that a task needs: later ones allocate nothing, whichever way they go.
   bool may_start_short() const noexcept {
     return one_step_ && !trace_ && (has_had_task_ || one_step_.kind == OneStep::Kind::kNothing);
@@ -115,6 +122,7 @@ class Request {
   Exchange exchange_;
   Task task_;
   OneStep one_step_;
+  ShortExchange short_exchange_;
   bool in_flight_ = false;
   bool has_had_task_ = false;
   std::atomic<bool> done_{false};

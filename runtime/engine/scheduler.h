@@ -31,6 +31,11 @@ class Scheduler {
   // The request has ended.
   void forget(Request& request) noexcept;
 
+  // Nothing that it keeps can continue without one.
+  bool waits_for_messages_only() const noexcept {
+    return memory_waits_.empty() && arrival_waits_.empty() && blocked_.empty() && idle_copies_.empty();
+  }
+
   // ---- shared memory
 
   bool waits_for_memory() const noexcept { return !memory_waits_.empty(); }

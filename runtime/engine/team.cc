@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 
 #include "runtime/engine/request.h"
@@ -64,9 +65,12 @@ inline bool Team::has_published(int first, int end, uint32_t looks) const noexce
 
 // Begins with what may refuse; from the publication on the call is under way.
 Team::Short Team::run_short(Request& request, uint32_t looks) noexcept {
-  if (!health_.good() || !calls_.idle() || early_count_ > 0) [[unlikely]]
+  if (!health_.good() || !calls_.idle()) [[unlikely]]
     return Short::kNo;
   const OneStep& step = request.one_step();
+  if (!step) return run_exchange(request, looks);
+  if (early_count_ > 0) [[unlikely]]
+    return Short::kNo;
   if (step.kind == OneStep::Kind::kNothing) {
     calls_.pass(request.record());
     return Short::kDone;
@@ -79,19 +83,59 @@ Team::Short Team::run_short(Request& request, uint32_t looks) noexcept {
   else
     window_->publish(request.signature());
   if (!has_published(step.first, step.end, looks)) [[unlikely]]
-    return hand_over(request);
+    return hand_over(request, &Request::begin_published);
   if (step.finish && step.finish(*window_, request.args())) [[unlikely]]
-    return hand_over(request);  // which reports it
+    return hand_over(request, &Request::begin_published);  // which reports it
   if (step.publishes_last) window_->publish(request.signature());
   calls_.pass(request.record());
   return Short::kDone;
 }
 
-Team::Short Team::hand_over(Request& request) noexcept {
-  request.begin_published(calls_.add(request));
+// A call that has all it needs completes, although the team may have failed meanwhile.
+Team::Short Team::run_exchange(Request& request, uint32_t looks) noexcept {
+  ShortExchange& exchange = request.short_exchange();
+  const uint32_t op = calls_.next();
+  exchange.begin(request.args(), op, request.signature());
+  if (early_count_ > 0) take_early(exchange, op);
+  if (exchange.send()) [[likely]] {
+    running_ = &exchange;
+    looks = std::max(1U, looks);
+    while (!exchange.complete() && !exchange.refused() && health_.good() && engine_.take_messages(looks)) {
+    }
+    running_ = nullptr;
+  }
+  if (!exchange.complete()) [[unlikely]]
+    return hand_over(request, &Request::begin_exchanged);
+  if (exchange.return_credit()) engine_.credit_is_due();
+  calls_.pass(request.record());
+  return Short::kDone;
+}
+
+// What the call does not take stays where it is.
+void Team::take_early(ShortExchange& exchange, uint32_t op) noexcept {
+  EarlyList& list = early_[op % kEarlyLists];
+  for (EarlyMessage** at = &list.head; *at;) {
+    EarlyMessage* const early = *at;
+    if (!exchange.take(early->peer, early->note, early->payload())) {
+      if (early->note.op == op) exchange.refuse();
+      at = &early->next;
+      continue;
+    }
+    engine_.early_messages().recycle(list.take(at));
+    --early_count_;
+  }
+}
+
+Team::Short Team::hand_over(Request& request, void (Request::*begin)(uint32_t op) noexcept) noexcept {
+  (request.*begin)(calls_.add(request));
   if (!request.has_task())
     health_.fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank(), request.call()));
-  if (health_.good()) engine_.scheduler().run(request);
+  if (!health_.good()) {
+    engine_.team_failed();  // which may have found nothing in flight before
+    return Short::kHandedOver;
+  }
+  engine_.scheduler().run(request);
+  if (early_count_ > 0) deliver_early(request);
   return Short::kHandedOver;
 }
 
@@ -107,6 +151,7 @@ void Team::finish(Request& request) noexcept {
 // ---------------------------------------------------------------- notes
 
 void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
+  if (running_ && running_->take(peer, note, payload)) return;
   const auto kind = static_cast<NoteKind>(note.kind);
   const bool probes = kind == NoteKind::kProbe, certain = health_.failure().certain();
   if (links_.credit().peer_completed(peer, note.completed) && probes) engine_.question_brought_credit();
@@ -126,6 +171,7 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
 }
 
 void Team::keep_early(int peer, const Note& note, ConstBytes payload) noexcept {
+  if (running_ && note.op == calls_.next()) running_->refuse();
   if (!early_) early_.reset(new (std::nothrow) EarlyList[kEarlyLists]);
   EarlyMessage* const early = early_ ? engine_.early_messages().copy(peer, note, payload) : nullptr;
   if (early) {

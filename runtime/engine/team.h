@@ -25,6 +25,7 @@ namespace ibcoll {
 
 class Exchange;
 class Request;
+class ShortExchange;
 
 class Team {
  public:
@@ -67,9 +68,9 @@ class Team {
   // Gives the request the next sequence number and runs it up to its first wait. False: memory for that is short, and
   // the team has failed.
   bool start(Request& request) noexcept;
-  // Runs a call of one step without a task, if no other call is in flight and all ranks that it awaits publish within
-  // `looks` looks. kHandedOver: they did not, and the request is in flight, or has ended, with a task. kNo: nothing has
-  // happened; start() it.
+  // Runs a call of one step, or one exchange of short messages, without a task, if no other call is in flight and all
+  // that it awaits is there within `looks` looks. kHandedOver: it was not, and the request is in flight, or has ended,
+  // with a task. kNo: nothing has happened; start() it.
   enum class Short { kDone, kHandedOver, kNo };
   Short run_short(Request& request, uint32_t looks) noexcept;
   // Its task has ended, or what has failed returns its buffers.
@@ -92,7 +93,9 @@ class Team {
 
  private:
   bool has_published(int first, int end, uint32_t looks) const noexcept;
-  Short hand_over(Request& request) noexcept;
+  Short run_exchange(Request& request, uint32_t looks) noexcept;
+  void take_early(ShortExchange& exchange, uint32_t op) noexcept;
+  Short hand_over(Request& request, void (Request::*begin)(uint32_t op) noexcept) noexcept;
   void deliver_early(Request& request) noexcept;
   void keep_early(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_message(int peer, const Note& note, ConstBytes payload) noexcept;
@@ -112,6 +115,7 @@ class Team {
   static constexpr uint32_t kEarlyLists = 64;
   std::unique_ptr<EarlyList[]> early_;
   uint32_t early_count_ = 0;
+  ShortExchange* running_ = nullptr;  // of the call that run_short() is in, the next one
   int requests_ = 0;
 };
 

@@ -28,39 +28,76 @@ class TeamCredit {
   TeamCredit(const TeamCredit&) = delete;
   TeamCredit& operator=(const TeamCredit&) = delete;
 
+  // The state of one peer. It lasts, at its address, as long as this object.
+  struct Peer {
+    int peer = -1;
+    Peer* next_peer = nullptr;
+    Ahead ahead;
+    bool asked = false;            // for credit, and has not answered
+    bool wanted = false;           // it has asked for credit
+    uint32_t pending = 0;          // completed collectives in which it has sent ahead, which it does not know of yet
+    uint32_t pending_through = 0;  // the last of them
+    uint64_t pending_bytes = 0;    // of their eager messages
+    uint64_t pending_spilled = 0;  // and of those that were spilled
+    uint32_t reported = 0;         // last `completed` that was sent to it
+  };
+  // nullptr: nothing was sent ahead to the peer, or by it.
+  Peer* find(int peer) const noexcept { return peers_.find(peer); }
+  // Makes one. nullptr: no memory.
+  Peer* at(int peer) noexcept { return peers_.at(peer); }
+
   // ---- sending
 
   // True when the first eager message of collective `op` may go to the peer now; then the collective is counted.
-  bool may_send(int peer, uint32_t op) noexcept;
+  bool may_send(Peer& peer, uint32_t op) noexcept {
+    return peer.ahead.begin(op, {limits_.collectives_ahead, limits_.bytes_ahead});
+  }
   // Bytes of an eager message left, of a collective that was counted.
-  void sent(int peer, uint32_t op, uint64_t bytes) noexcept { peers_.find(peer)->ahead.sent(op, bytes); }
+  static void sent(Peer& peer, uint32_t op, uint64_t bytes) noexcept { peer.ahead.sent(op, bytes); }
   // The same of bytes that were spilled; and how many of those are in collectives that the peer has not completed.
-  void spilled(int peer, uint32_t op, uint64_t bytes) noexcept { peers_.find(peer)->ahead.spilled(op, bytes); }
+  static void spilled(Peer& peer, uint32_t op, uint64_t bytes) noexcept { peer.ahead.spilled(op, bytes); }
   uint64_t spilled_to(int peer) const noexcept {
-    const Peer* const p = peers_.find(peer);
+    const Peer* const p = find(peer);
     return p ? p->ahead.spilled() : 0;
   }
   // The most that these may be: the share of each rank in the landing memory of another one.
   uint64_t spill_share() const noexcept { return spill_share_; }
   // A note of the peer says that it has completed all collectives up to `op`. True: that is news.
-  bool peer_completed(int peer, uint32_t op) noexcept {
-    Peer* const p = peers_.find(peer);
-    if (!p || !p->ahead.completed(op)) return false;
-    p->asked = false;
+  static bool has_completed(Peer& peer, uint32_t op) noexcept {
+    if (!peer.ahead.completed(op)) return false;
+    peer.asked = false;
     return true;
   }
+  bool peer_completed(int peer, uint32_t op) noexcept {
+    Peer* const p = find(peer);
+    return p && has_completed(*p, op);
+  }
   // The peer was refused by may_send(), and was not asked for credit since its last news. The caller asks it then.
-  bool must_ask(int peer) const noexcept { return !peers_.find(peer)->asked; }
-  void asked(int peer) noexcept { peers_.find(peer)->asked = true; }
+  bool must_ask(int peer) const noexcept {
+    const Peer* const p = find(peer);
+    return p && !p->asked;
+  }
+  void asked(int peer) noexcept { find(peer)->asked = true; }
 
   // ---- receiving
 
   // Collective `op` has ended here, in which the peer has sent so many bytes ahead. True: credit of the peer is due.
-  bool ended(int peer, uint32_t op, uint64_t eager_bytes, uint64_t spilled_bytes) noexcept;
+  bool ended(Peer& peer, uint32_t op, uint64_t eager_bytes, uint64_t spilled_bytes) noexcept {
+    // The numbers start again after 2^32 - 1, so an old one may look as if it were still to come.
+    if (peer.pending == 0 || static_cast<int32_t>(op - peer.pending_through) > 0) peer.pending_through = op;
+    ++peer.pending;
+    peer.pending_bytes += eager_bytes;
+    peer.pending_spilled += spilled_bytes;
+    return due(peer);
+  }
   // The peer asks for credit. True: credit of the peer is due.
   bool wanted(int peer) noexcept;
   // A note has left for the peer. It says that this rank has completed all collectives up to `completed`.
-  void note_left(int peer, uint32_t completed) noexcept;
+  static void note_left(Peer& peer, uint32_t completed) noexcept {
+    peer.reported = completed;
+    if (static_cast<int32_t>(completed - peer.pending_through) >= 0)
+      peer.pending = 0, peer.pending_bytes = 0, peer.pending_spilled = 0, peer.wanted = false;
+  }
   // Calls send(peer), which sends a note if it can, for each peer whose credit is due and to which `completed` is news.
   // True: no credit is due any more.
   template <typename Send>
@@ -75,18 +112,6 @@ class TeamCredit {
   }
 
  private:
-  struct Peer {
-    int peer = -1;
-    Peer* next_peer = nullptr;
-    Ahead ahead;
-    bool asked = false;            // for credit, and has not answered
-    bool wanted = false;           // it has asked for credit
-    uint32_t pending = 0;          // completed collectives in which it has sent ahead, which it does not know of yet
-    uint32_t pending_through = 0;  // the last of them
-    uint64_t pending_bytes = 0;    // of their eager messages
-    uint64_t pending_spilled = 0;  // and of those that were spilled
-    uint32_t reported = 0;         // last `completed` that was sent to it
-  };
   // Half of the credit is returned at a time.
   bool due(const Peer& p) const noexcept {
     return p.pending > 0 && (p.wanted || p.pending >= limits_.collectives_ahead / 2 ||

@@ -5,25 +5,19 @@
 
 namespace ibcoll {
 
-bool TeamLinks::send(int peer, const Note& note, ConstBytes payload) noexcept {
-  try {
-    if (!transport(peer).send(members_.job_rank(peer), note, payload)) return false;
-  } catch (const std::bad_alloc&) {
-    health_.fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to send to rank {}", members_.rank(), peer));
-    return false;
-  }
-  credit_.note_left(peer, calls_.completed());
-  return true;
+void TeamLinks::lack_memory(int peer) noexcept {
+  health_.fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to send to rank {}", members_.rank(), peer));
 }
 
-PutResult TeamLinks::put(int peer, const RemoteRegion& to, ConstBytes from, const Note& note, uint64_t token) noexcept {
+PutResult TeamLinks::put(PeerLink& link, const RemoteRegion& to, ConstBytes from, const Note& note,
+                         uint64_t token) noexcept {
   PutResult result = PutResult::kBusy;
   try {
-    result = transport(peer).put(members_.job_rank(peer), to, from, note, token);
+    result = link.transport->put(link.job, to, from, note, token);
   } catch (const std::bad_alloc&) {
-    health_.fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to write to rank {}", members_.rank(), peer));
+    health_.fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to write to rank {}", members_.rank(), link.peer));
   }
-  if (result != PutResult::kBusy) credit_.note_left(peer, calls_.completed());
+  if (result != PutResult::kBusy) note_left(link);
   return result;
 }
 

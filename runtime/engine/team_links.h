@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 
 #include "runtime/base/buffer.h"
 #include "runtime/engine/calls_in_flight.h"
 #include "runtime/engine/channel.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/peer_link.h"
 #include "runtime/engine/team_credit.h"
 #include "runtime/engine/team_health.h"
 #include "runtime/engine/team_members.h"
@@ -22,12 +24,34 @@ class TeamLinks {
       : engine_(engine), members_(members), calls_(calls), health_(health), credit_(engine.limits(), members.size()) {}
 
   Transport& transport(int peer) noexcept { return engine_.transport(members_.job_rank(peer)); }
+  PeerLink link(int peer) noexcept {
+    const int job = members_.job_rank(peer);
+    return {peer, job, &engine_.transport(job), nullptr};
+  }
+  // Makes it, for a peer to which something is sent ahead, or that has sent so. nullptr: no memory.
+  TeamCredit::Peer* credit_of(PeerLink& link) noexcept {
+    if (!link.credit) link.credit = credit_.at(link.peer);
+    return link.credit;
+  }
   Note note(NoteKind kind, uint64_t bytes, uint32_t op, uint32_t signature, uint16_t index) const noexcept {
     return {members_.epoch(), bytes, op, signature, calls_.completed(), static_cast<uint16_t>(kind), index};
   }
   // False: not now, or the team has failed for lack of memory.
-  bool send(int peer, const Note& note, ConstBytes payload) noexcept;
-  PutResult put(int peer, const RemoteRegion& to, ConstBytes from, const Note& note, uint64_t token) noexcept;
+  bool send(PeerLink& link, const Note& note, ConstBytes payload) noexcept {
+    try {
+      if (!link.transport->send(link.job, note, payload)) return false;
+    } catch (const std::bad_alloc&) {
+      lack_memory(link.peer);
+      return false;
+    }
+    note_left(link);
+    return true;
+  }
+  bool send(int peer, const Note& note, ConstBytes payload) noexcept {
+    PeerLink to = link(peer);
+    return send(to, note, payload);
+  }
+  PutResult put(PeerLink& link, const RemoteRegion& to, ConstBytes from, const Note& note, uint64_t token) noexcept;
   // A region without a key where memory for it is short: data then come in messages.
   RemoteRegion expose(int peer, Bytes memory) noexcept;
   bool conceal(int peer, const RemoteRegion& region) noexcept {
@@ -59,6 +83,12 @@ class TeamLinks {
 
  private:
   enum CompletedIndex : uint16_t { kReturnsCredit, kWantsCredit };
+
+  void lack_memory(int peer) noexcept;
+  void note_left(PeerLink& link) noexcept {
+    if (!link.credit) link.credit = credit_.find(link.peer);
+    if (link.credit) TeamCredit::note_left(*link.credit, calls_.completed());
+  }
 
   Engine& engine_;
   const TeamMembers& members_;

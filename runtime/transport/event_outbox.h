@@ -48,6 +48,7 @@ class EventOutbox {
   }
   // The next events may point into `memory`, until take_back() passes it to `release`.
   void lend(Lent memory) { lent_.push_back(memory); }
+  bool has_lent() const { return !lent_.empty(); }
   void reserve_lent(size_t count) { lent_.reserve(count); }
   template <typename Release>
   void take_back(Release&& release) {
@@ -55,6 +56,7 @@ class EventOutbox {
     lent_.clear();
   }
 
+  bool is_empty() const { return first_ready_ == nullptr && sent_.empty() && failures_.empty(); }
   // `take(peer, event)` consumes the next message of a peer that is ready; false: it is no event. Peers with several
   // messages take turns.
   template <typename Take>

@@ -156,6 +156,13 @@ class IBCOLL_MODULE_API Transport {
 
   // Moves everything forward and fills in at most events.size() events; returns how many.
   virtual size_t poll(std::span<Event> events) = 0;
+  // The same by a caller that has nothing else to look at, again and again while there is nothing: for about as long as
+  // `looks` looks at memory take.
+  virtual size_t poll_often(std::span<Event> events, uint32_t looks) {
+    constexpr uint32_t kLooksPerPoll = 8;
+    for (uint32_t left = looks / kLooksPerPoll;; --left)
+      if (const size_t count = poll(events); count > 0 || left == 0) return count;
+  }
   // Looks whether peers are alive; called now and then while a rank waits. Failures come as events.
   virtual void check_peers() = 0;
   // True for a moment after a connection was begun: messages that were accepted for it leave only in poll(), and peers

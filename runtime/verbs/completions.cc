@@ -81,10 +81,13 @@ void Completions::on_completion(const ibv_wc& done) {
 }
 
 void Completions::complete(Peer& peer, uint32_t request) {
-  peer.sending.queue.complete(request, [&](uint64_t sequence) {
-    Outgoing* const out = peer.sending.find(sequence);
-    if (out != nullptr && out->sent_pending) sender_.report_sent(peer, *out);
-  });
+  if (sender_.puts_pending())
+    peer.sending.queue.complete(request, [&](uint64_t sequence) {
+      Outgoing* const out = peer.sending.find(sequence);
+      if (out != nullptr && out->sent_pending) sender_.report_sent(peer, *out);
+    });
+  else
+    peer.sending.queue.complete(request);
   peer.liveness.answered();
 }
 

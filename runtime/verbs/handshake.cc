@@ -175,7 +175,9 @@ bool Connector::send_keys(Peer& peer) {
     keys.digest = keys.digest_now();
     const ibv_sge sge{reinterpret_cast<uintptr_t>(&keys), static_cast<uint32_t>(keys.bytes()),
                       peer.channel.staging_key()};
-    if (!requests_.link(peer, write_to(peer, offsetof(Landing, rekeys)), sge, Work::kLocal, 0, false)) return false;
+    ibv_send_wr* const request = requests_.link(peer, sge, Work::kLocal, 0, false);
+    if (!request) return false;
+    aim(*request, peer, offsetof(Landing, rekeys));
     requests_.flush(peer);
   }
   if (!peer.connection.is(State::kGreeting)) return false;

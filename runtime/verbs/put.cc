@@ -31,6 +31,7 @@ PutResult Sender::put(Peer& peer, const RemoteRegion& to, std::span<const std::b
   stage(peer, SlotKind::kPut, note, {});
   Outgoing& out = *peer.sending.find(peer.sending.accepted());
   out.sent_pending = true;
+  ++puts_pending_;
   out.bytes = from.size();
   out.from = from.data();
   out.to = to;
@@ -56,12 +57,12 @@ bool Sender::post_put(Peer& peer, Outgoing& out) {
       sge.addr = reinterpret_cast<uintptr_t>(peer.channel->bounce[bounce]);
       sge.lkey = peer.channel.staging_key();
     }
-    ibv_send_wr request{};
-    request.opcode = IBV_WR_RDMA_WRITE;
-    request.wr.rdma.remote_addr = out.to.address + out.posted;
-    request.wr.rdma.rkey = peer.new_keys.key_at(out.to);
     const bool signaled = bounce != kBounces || sge.length == kLongestWrite;  // a waiting rank notices progress
-    if (!requests_.link(peer, request, sge, Work::kSend, out.sequence | kData, signaled)) return false;
+    ibv_send_wr* const request = requests_.link(peer, sge, Work::kSend, out.sequence | kData, signaled);
+    if (!request) return false;
+    request->opcode = IBV_WR_RDMA_WRITE;
+    request->wr.rdma.remote_addr = out.to.address + out.posted;
+    request->wr.rdma.rkey = peer.new_keys.key_at(out.to);
     if (bounce != kBounces) queue.reads_bounce(bounce);
     out.posted += sge.length;
   }

@@ -9,15 +9,38 @@
 
 namespace ibcoll::verbs {
 
+// False: it is ready as well, but its connection has to become so first.
+inline bool Transport::is_connected(Peer& peer) {
+  if (!peer.connection.is(State::kGreeting) || !peer.connection.handshake.has_theirs) return true;
+  local_.outbox.ready(peer);
+  connector_.connected(peer);
+  return false;
+}
+
 void Transport::look_at_slots() {
   for (Peer* peer : local_.peers.with_queue_pair)
-    if (peer->has_message() && !local_.outbox.is_ready(*peer)) {
+    if (peer->has_message()) {
+      if (!is_connected(*peer)) return;  // the list may have changed
       local_.outbox.ready(*peer);
-      if (peer->connection.is(State::kGreeting) && peer->connection.handshake.has_theirs) {
-        connector_.connected(*peer);
-        return;  // the list may have changed
-      }
     }
+}
+
+// The same while nothing else is to be handed out. An event for each peer that has a message.
+size_t Transport::take_from_slots(std::span<Event> events) {
+  size_t count = 0;
+  bool lacks_immediate = false;
+  for (Peer* peer : local_.peers.with_queue_pair) {
+    if (!peer->receiving.has_written()) continue;
+    if (!peer->has_message()) {
+      lacks_immediate = true;
+      continue;
+    }
+    if (count == events.size() || !is_connected(*peer)) break;
+    if (take_message(*peer, events[count])) ++count;
+    if (peer->has_message()) local_.outbox.ready(*peer);
+  }
+  if (lacks_immediate) completions_.poll();  // of a put: it may be there as well
+  return count;
 }
 
 bool Transport::take_message(Peer& peer, Event& event) {
@@ -26,24 +49,26 @@ bool Transport::take_message(Peer& peer, Event& event) {
   const Slot& slot = peer.receiving.take_next(header);
   const uint64_t sequence = peer.receiving.handed_out();
   local_.outbox.lend(&peer);
-  if (header.sequence != sequence || header.bytes > kSlotPayload) {
+  if (header.sequence != sequence || header.bytes > kSlotPayload) [[unlikely]] {
     recovery_.fail(peer, fmt::format("its message {} came where message {} was due: a fault of ibcoll", header.sequence,
                                      sequence));
     return false;
   }
   peer.sending.is_consumed(header.consumed);
+  event.kind = Event::Kind::kMessage;
+  event.peer = peer.rank;
+  event.note = header.note;
+  event.payload = {};
   switch (header.kind) {
     case SlotKind::kMessage:
       ++counters_.messages_received;
       counters_.bytes_received += header.bytes;
-      event = {Event::Kind::kMessage, peer.rank, header.note, {slot.payload_of(header.bytes), header.bytes}, 0};
+      event.payload = {slot.payload_of(header.bytes), header.bytes};
       return true;
     case SlotKind::kPut:
       ++counters_.puts_received;
-      event = {Event::Kind::kMessage, peer.rank, header.note, {}, 0};
       return true;
     case SlotKind::kSmallPut:
-      event = {Event::Kind::kMessage, peer.rank, header.note, {}, 0};
       return take_small_put(peer, header, slot.payload_of(header.bytes));
     case SlotKind::kDropped:
       report_dropped(peer);

@@ -21,6 +21,8 @@ class Receiving {
   // ---- messages
   uint64_t handed_out() const { return handed_out_; }
   bool has_next() const { return has(handed_out_ + 1, 0); }
+  // With Notify::kMemory: the slot of the next message says that it is there. A put has its immediate, too.
+  bool has_written() const { return channel_ != nullptr && is_written(handed_out_ + 1); }
   // The last one that has landed, handed out or not.
   uint64_t delivered() const {
     uint64_t sequence = handed_out_, used = 0;
@@ -60,13 +62,16 @@ class Receiving {
  private:
   const Slot& landed(uint64_t sequence) const { return channel_->landing.slots[(sequence - 1) % kSlots]; }
   bool takes_immediate(SlotKind kind) const { return notify_ == Notify::kImmediate || kind == SlotKind::kPut; }
+  // The sequence number is only read here; a const object has no atomic_ref in C++20.
+  bool is_written(uint64_t sequence) const {
+    auto& word = const_cast<uint64_t&>(landed(sequence).header.sequence);
+    return std::atomic_ref(word).load(std::memory_order_acquire) == sequence;
+  }
   // Whether this message has arrived. Earlier messages that were not handed out use `immediates_used` immediates.
   bool has(uint64_t sequence, uint64_t immediates_used) const {
     if (channel_ == nullptr) return false;
     if (notify_ == Notify::kImmediate) return immediates_ > immediates_used;
-    // The sequence number is only read here; a const object has no atomic_ref in C++20.
-    auto& word = const_cast<uint64_t&>(landed(sequence).header.sequence);
-    if (std::atomic_ref(word).load(std::memory_order_acquire) != sequence) return false;
+    if (!is_written(sequence)) return false;
     return landed(sequence).header.kind != SlotKind::kPut || immediates_ > immediates_used;
   }
 

@@ -30,12 +30,12 @@ class SendQueue {
     message_[posted_++ % kSendDepth] = message;
     return signals;
   }
-  // Up to this one; a completion carries the lower half of its position. Calls done(number) for every slot among
-  // them that carried a message.
+  // Up to this one; a completion carries the lower half of its position.
+  void complete(uint32_t position) { completed_ = end_at(position); }
+  // And calls done(number) for every slot among them that carried a message.
   template <typename Done>
   void complete(uint32_t position, Done&& done) {
-    const uint64_t end = completed_ + static_cast<uint32_t>(position - static_cast<uint32_t>(completed_)) + 1;
-    for (; completed_ < end; ++completed_)
+    for (const uint64_t end = end_at(position); completed_ < end; ++completed_)
       if (const uint64_t message = message_[completed_ % kSendDepth]; message != 0 && (message & kData) == 0)
         done(message);
   }
@@ -53,6 +53,9 @@ class SendQueue {
 
  private:
   static constexpr uint64_t kSignalPeriod = 16;
+  uint64_t end_at(uint32_t position) const {
+    return completed_ + static_cast<uint32_t>(position - static_cast<uint32_t>(completed_)) + 1;
+  }
 
   std::array<uint64_t, kSendDepth> message_{};
   uint64_t posted_ = 0;

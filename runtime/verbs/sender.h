@@ -40,11 +40,18 @@ class Sender {
   // A put that was not let in.
   void report_refused(const Peer& peer, uint64_t bytes, uint64_t address, const char* why);
 
+  // Something is to leave, or the caller waits for a source.
+  bool awaits_completions() const { return puts_pending_ > 0 || !pumped_.empty(); }
+  bool puts_pending() const { return puts_pending_ > 0; }
+
   const Counters& counters() const { return counters_; }
 
  private:
-  Slot& stage(Peer& peer, SlotKind kind, const Note& note, std::span<const std::byte> payload);
   void pump_later(Peer& peer);
+  Slot& put_in_slot(Peer& peer, SlotKind kind, const Note& note, std::span<const std::byte> payload);
+  bool link_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled);
+  // The same, not inlined.
+  Slot& stage(Peer& peer, SlotKind kind, const Note& note, std::span<const std::byte> payload);
   bool post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled);
   bool post_put(Peer& peer, Outgoing& out);
   void report_copies(const Status& why);
@@ -54,6 +61,7 @@ class Sender {
   Exposures& exposures_;
   std::vector<Peer*> pumped_;   // with something that is still to be posted
   std::vector<Peer*> pumping_;  // the same while retry_pumps() is at it
+  uint64_t puts_pending_ = 0;   // kPending, and not reported yet
   Counters counters_;
 };
 

@@ -22,8 +22,9 @@ struct Outgoing {
   SlotKind kind = SlotKind::kMessage;
   bool refused = false;       // a put that the peer's device did not let in
   bool sent_pending = false;  // a put whose kSent is not reported yet
-  uint64_t posted = 0;        // bytes of the put
-  uint64_t bytes = 0;         // of the put
+  // of the put, if it is one
+  uint64_t posted = 0;  // bytes
+  uint64_t bytes = 0;
   const std::byte* from = nullptr;
   RemoteRegion to;
   uint64_t token = 0;
@@ -57,9 +58,10 @@ class Sending {
   // With has_slot().
   Outgoing& accept(SlotKind kind) {
     Outgoing& out = at(++accepted_);
-    out = {};
     out.sequence = accepted_;
     out.kind = kind;
+    out.refused = out.sent_pending = false;
+    out.posted = 0;
     return out;
   }
   // With has_unposted().

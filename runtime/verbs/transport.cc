@@ -5,11 +5,13 @@
 
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
+#include "runtime/machine/core_hints.h"
 #include "runtime/verbs/addresses.h"
 
 namespace ibcoll::verbs {
 namespace {
 
+constexpr uint32_t kPollsPerQueue = 8;     // while slots are enough
 constexpr uint32_t kPollsPerGreeting = 8;  // while none is awaited: a look at a completion queue less in the others
 
 }  // namespace
@@ -104,7 +106,13 @@ Status Transport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
 }
 
 // Null: not now, or never again.
-Peer* Transport::ready_to_send(int rank) {
+inline Peer* Transport::ready_to_send(int rank) {
+  Peer* const peer = local_.peers.find(static_cast<size_t>(rank));
+  const bool at_once = peer && peer->connection.ready() && !peer->liveness.left() && !peer->liveness.lost();
+  return at_once && peer->sending.has_slot() ? peer : get_ready_to_send(rank);
+}
+
+Peer* Transport::get_ready_to_send(int rank) {
   Peer* const peer = local_.peers.find_or_make(rank);
   if (peer == nullptr) return nullptr;
   if (peer->liveness.left()) {
@@ -148,22 +156,43 @@ bool Transport::conceal(int rank, const RemoteRegion& region) {
   return true;
 }
 
-size_t Transport::poll(std::span<Event> events) {
-  local_.outbox.take_back([this](Peer* peer) {
-    peer->receiving.release();
-    sender_.return_credit(*peer);
-    requests_.flush(*peer);
-  });
+size_t Transport::poll_often(std::span<Event> events, uint32_t looks) {
+  if (local_.outbox.has_lent())
+    local_.outbox.take_back([this](Peer* peer) {
+      peer->receiving.release();
+      sender_.return_credit(*peer);
+      requests_.flush(*peer);
+    });
   local_.adapter.registrations().collect();
-  push();
+  for (;; relax()) {
+    ++polls_;
+    if (!slots_are_enough() || !local_.outbox.is_empty())
+      push();
+    else if (any_slot_is_written())
+      if (const size_t count = take_from_slots(events); count > 0) return count;
+    if (!local_.outbox.is_empty()) break;
+    if (--looks == 0) return 0;
+  }
   return local_.outbox.hand_out(events, [this](Peer& peer, Event& event) { return take_message(peer, event); });
+}
+
+// Messages show in memory, and nothing is awaited that shows elsewhere: only now and then something does.
+inline bool Transport::slots_are_enough() const {
+  return local_.settings.notify == Notify::kMemory && polls_ % kPollsPerQueue != 0 && !sender_.awaits_completions() &&
+         connector_.greeted().empty() && !connector_.has_unsent() && recovery_.draining() == 0;
+}
+
+inline bool Transport::any_slot_is_written() const {
+  for (const Peer* peer : local_.peers.with_queue_pair)
+    if (peer->receiving.has_written()) return true;
+  return false;
 }
 
 // What arrives is kept for poll(), which alone hands out slots and takes them back.
 void Transport::push() {
   completions_.poll();
   if (local_.settings.notify == Notify::kMemory) look_at_slots();
-  if (!connector_.greeted().empty() || ++polls_ % kPollsPerGreeting == 0) connector_.serve_greetings();
+  if (!connector_.greeted().empty() || polls_ % kPollsPerGreeting == 0) connector_.serve_greetings();
   if (recovery_.draining() > 0) completions_.end_late_drains();
   sender_.retry_pumps();
   connector_.look_for_unsent();

@@ -45,7 +45,8 @@ class Transport final : public NetworkTransport {
   void push() override;
   PutResult put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                 uint64_t token) override;
-  size_t poll(std::span<Event> events) override;
+  size_t poll(std::span<Event> events) override { return poll_often(events, 1); }
+  size_t poll_often(std::span<Event> events, uint32_t looks) override;
   void check_peers() override;
   Time now() const override { return verbs::now(); }
   LinkModel model() const override { return local_.adapter.model(); }
@@ -64,10 +65,16 @@ class Transport final : public NetworkTransport {
   Status prepare(const NetworkParams& params);
   void gate_notify(const Config& config, bool in_order);
   Peer* ready_to_send(int rank);
+  Peer* get_ready_to_send(int rank);
   void say_goodbye();
 
+  bool slots_are_enough() const;
+  bool any_slot_is_written() const;
+
   // receive.cc
+  bool is_connected(Peer& peer);
   void look_at_slots();
+  size_t take_from_slots(std::span<Event> events);
   bool take_message(Peer& peer, Event& event);
   bool take_small_put(Peer& peer, const SlotHeader& header, const std::byte* payload);
   void report_dropped(const Peer& peer);

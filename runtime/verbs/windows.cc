@@ -18,14 +18,14 @@ bool Exposures::bind(Peer& peer) {
   const std::vector<uint32_t>& unbound = peer.exposed.unbound();
   while (!unbound.empty()) {
     Exposure& bound = at(unbound.front());
-    ibv_send_wr request{};
-    request.opcode = IBV_WR_BIND_MW;
-    request.bind_mw.mw = bound.window.handle.get();
-    request.bind_mw.rkey = bound.key;
-    request.bind_mw.bind_info = {bound.registration ? region_of(*bound.registration) : bound.exact.get(),
-                                 reinterpret_cast<uint64_t>(bound.memory.data()), bound.memory.size(),
-                                 IBV_ACCESS_REMOTE_WRITE};
-    if (!requests_.link(peer, request, {}, Work::kLocal, 0, unbound.size() == 1)) return false;
+    ibv_send_wr* const request = requests_.link(peer, {}, Work::kLocal, 0, unbound.size() == 1);
+    if (!request) return false;
+    request->opcode = IBV_WR_BIND_MW;
+    request->bind_mw.mw = bound.window.handle.get();
+    request->bind_mw.rkey = bound.key;
+    request->bind_mw.bind_info = {bound.registration ? region_of(*bound.registration) : bound.exact.get(),
+                                  reinterpret_cast<uint64_t>(bound.memory.data()), bound.memory.size(),
+                                  IBV_ACCESS_REMOTE_WRITE};
     bound.bound = true;
     peer.exposed.bound_first();
   }

@@ -159,13 +159,13 @@ struct RunAhead {
   explicit RunAhead(const EngineLimits& limits) : sender(limits, 2), receiver(limits, 2) {}
   // The sender begins call `op`, unless it may not. Then it asks, if it may, and tries again when it has its answer.
   bool send(uint32_t op, uint64_t bytes) {
-    if (!sender.may_send(1, op)) {
+    if (!sender.may_send(*sender.at(1), op)) {
       if (!asks || !sender.must_ask(1)) return false;
       sender.asked(1);
       if (receiver.wanted(1)) report();
-      if (!sender.may_send(1, op)) return false;
+      if (!sender.may_send(*sender.at(1), op)) return false;
     }
-    sender.sent(1, op, bytes);
+    TeamCredit::sent(*sender.at(1), op, bytes);
     under_way[op] = bytes;
     return true;
   }
@@ -173,14 +173,14 @@ struct RunAhead {
   void receive(uint32_t most) {
     for (auto at = under_way.find(completed + 1); most-- > 0 && at != under_way.end();
          at = under_way.find(completed + 1)) {
-      receiver.ended(1, ++completed, at->second, 0);
+      receiver.ended(*receiver.at(1), ++completed, at->second, 0);
       under_way.erase(at);
       report();
     }
   }
   void report() {
     receiver.return_due(completed, [this](int) {
-      receiver.note_left(1, completed);
+      TeamCredit::note_left(*receiver.at(1), completed);
       sender.peer_completed(1, completed);
     });
   }

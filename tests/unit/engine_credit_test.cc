@@ -116,11 +116,11 @@ TEST_F(CreditOfOneCollective, CreditOfTheShareIsReturnedByHalf) {
   TeamCredit& credit = team(0).links().credit();
   const uint64_t half = credit.spill_share() / 2;
   ASSERT_LT(credit.spill_share(), engines_[0]->limits().bytes_ahead / 2);
-  EXPECT_FALSE(credit.ended(1, 1, half, half));
-  EXPECT_TRUE(credit.ended(1, 2, 0, 1));
-  credit.note_left(1, 2);
-  EXPECT_FALSE(credit.ended(1, 3, half, half));
-  EXPECT_FALSE(credit.ended(2, 3, 0, half)) << "each peer has its own share";
+  EXPECT_FALSE(credit.ended(*credit.at(1), 1, half, half));
+  EXPECT_TRUE(credit.ended(*credit.at(1), 2, 0, 1));
+  TeamCredit::note_left(*credit.at(1), 2);
+  EXPECT_FALSE(credit.ended(*credit.at(1), 3, half, half));
+  EXPECT_FALSE(credit.ended(*credit.at(2), 3, 0, half)) << "each peer has its own share";
 }
 
 // A message that is there in full is taken and nothing is sent for it; one of which a part is there is advertised.
@@ -163,8 +163,8 @@ TEST_F(CreditOfOneCollective, SpilledMessagesAreReportedAsTaken) {
 TEST_F(CreditOfOneCollective, AdvertisementsOfSpilledMessagesMayComeAfterTheEnd) {
   for (const bool spills : {true, false}) {
     SetUpAgain();
-    team(0).links().credit().may_send(1, kOp);
-    if (spills) team(0).links().credit().spilled(1, kOp, 10);
+    team(0).links().credit().may_send(*team(0).links().credit().at(1), kOp);
+    if (spills) TeamCredit::spilled(*team(0).links().credit().at(1), kOp, 10);
     auto call = make_call(team(0), 8);
     ASSERT_TRUE(call->request->start().ok());
     ASSERT_EQ(call->request->exchange().op(), kOp);
@@ -233,8 +233,10 @@ TEST_F(EngineTest, CreditOverCollectivesSurvivesTheEndOfTheNumbers) {
   uint32_t op = 0u - 2 * ahead;
   for (int round = 0; round < 6; ++round) {
     const uint32_t first = op;
-    for (uint32_t i = 0; i < ahead; ++i) EXPECT_TRUE(team(0).links().credit().may_send(1, op++)) << first << " + " << i;
-    EXPECT_FALSE(team(0).links().credit().may_send(1, op)) << "rank 1 has completed none of " << first << " and later";
+    for (uint32_t i = 0; i < ahead; ++i)
+      EXPECT_TRUE(team(0).links().credit().may_send(*team(0).links().credit().at(1), op++)) << first << " + " << i;
+    EXPECT_FALSE(team(0).links().credit().may_send(*team(0).links().credit().at(1), op))
+        << "rank 1 has completed none of " << first << " and later";
     const Note completed{1, 0, 0, 0, op - 1, static_cast<uint16_t>(NoteKind::kCompleted), 0};
     team(0).on_note(1, completed, {});
     Note older = completed;

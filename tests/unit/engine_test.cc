@@ -257,15 +257,18 @@ TEST_F(EngineTest, CreditIsCountedAcrossTheLastNumber) {
   const auto completes = [&](uint32_t op) {
     sender.on_note(1, {1, 0, 0, 0, op, static_cast<uint16_t>(NoteKind::kCompleted), 0}, {});
   };
-  for (uint32_t i = 0; i < ahead; ++i) EXPECT_TRUE(sender.links().credit().may_send(1, first + i)) << i;
-  EXPECT_FALSE(sender.links().credit().may_send(1, first + ahead));
+  for (uint32_t i = 0; i < ahead; ++i)
+    EXPECT_TRUE(sender.links().credit().may_send(*sender.links().credit().at(1), first + i)) << i;
+  EXPECT_FALSE(sender.links().credit().may_send(*sender.links().credit().at(1), first + ahead));
   completes(first + group - 1);
-  for (uint32_t i = 0; i < group; ++i) EXPECT_TRUE(sender.links().credit().may_send(1, first + ahead + i)) << i;
-  EXPECT_FALSE(sender.links().credit().may_send(1, first + ahead + group));
+  for (uint32_t i = 0; i < group; ++i)
+    EXPECT_TRUE(sender.links().credit().may_send(*sender.links().credit().at(1), first + ahead + i)) << i;
+  EXPECT_FALSE(sender.links().credit().may_send(*sender.links().credit().at(1), first + ahead + group));
   completes(first + ahead - 1);  // it is behind the last number
-  for (uint32_t i = group; i < ahead; ++i) EXPECT_TRUE(sender.links().credit().may_send(1, first + ahead + i)) << i;
+  for (uint32_t i = group; i < ahead; ++i)
+    EXPECT_TRUE(sender.links().credit().may_send(*sender.links().credit().at(1), first + ahead + i)) << i;
   completes(first + 1);  // an old note
-  EXPECT_FALSE(sender.links().credit().may_send(1, first + 2 * ahead));
+  EXPECT_FALSE(sender.links().credit().may_send(*sender.links().credit().at(1), first + 2 * ahead));
 }
 
 // Credit goes to ranks that send and get nothing back; but not from the last collective on, from which they may have

@@ -49,7 +49,8 @@ class WireTransport : public Transport {
   const char* name() const override { return "wire"; }
   size_t slot_bytes() const override { return 4096; }
   bool send(int peer, const Note& note, std::span<const std::byte> payload) override {
-    if (wire_.full || wire_.dead[static_cast<size_t>(peer)]) return false;
+    if (wire_.full || most_messages == 0 || wire_.dead[static_cast<size_t>(peer)]) return false;
+    --most_messages;
     wire_.begun += would_connect(peer);
     wire_.kinds.push_back(note.kind);
     wire_.boxes[static_cast<size_t>(peer)].push_back({rank_, note, {payload.begin(), payload.end()}});
@@ -88,6 +89,7 @@ class WireTransport : public Transport {
   LinkModel model() const override { return {}; }
   Json describe() const override { return {}; }
 
+  uint64_t most_messages = ~uint64_t{0};  // that it takes from now on
   int checks = 0;
   int wanted_back = 0;
 

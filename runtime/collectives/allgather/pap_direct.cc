@@ -37,13 +37,15 @@ std::span<const Algorithm> rows() {
                                          .about = kAbout,
                                          .run = run,
                                          .cost_us = cost_us,
-                                         .late_us = late_direct_us},
+                                         .late_us = late_direct_us,
+                                         .as_exchange = AsExchange::kOfAll},
                                         {.collective = IBCOLL_ALLGATHERV,
                                          .name = "pap_direct",
                                          .about = kAbout,
                                          .run = run,
                                          .cost_us = cost_us,
-                                         .late_us = late_direct_us}};
+                                         .late_us = late_direct_us,
+                                         .as_exchange = AsExchange::kOfAll}};
   return kRows;
 }
 

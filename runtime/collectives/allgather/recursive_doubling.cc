@@ -56,13 +56,15 @@ std::span<const Algorithm> rows() {
                                          .about = kAbout,
                                          .run = run,
                                          .why_not = why_not,
-                                         .cost_us = cost_us},
+                                         .cost_us = cost_us,
+                                         .as_exchange = AsExchange::kOfTwo},
                                         {.collective = IBCOLL_ALLGATHERV,
                                          .name = "recursive_doubling",
                                          .about = kAbout,
                                          .run = run,
                                          .why_not = why_not,
-                                         .cost_us = cost_v_us}};
+                                         .cost_us = cost_v_us,
+                                         .as_exchange = AsExchange::kOfTwo}};
   return kRows;
 }
 

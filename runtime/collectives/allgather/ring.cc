@@ -28,9 +28,18 @@ constexpr const char* kAbout = "Thakur, Gropp; (p-1) alpha + (p-1)/p n beta";
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {
-      {.collective = IBCOLL_ALLGATHER, .name = "ring", .about = kAbout, .run = run, .cost_us = cost_us},
-      {.collective = IBCOLL_ALLGATHERV, .name = "ring", .about = kAbout, .run = run, .cost_us = cost_us}};
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLGATHER,
+                                         .name = "ring",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = cost_us,
+                                         .as_exchange = AsExchange::kOfTwo},
+                                        {.collective = IBCOLL_ALLGATHERV,
+                                         .name = "ring",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = cost_us,
+                                         .as_exchange = AsExchange::kOfTwo}};
   return kRows;
 }
 

@@ -30,13 +30,20 @@ inline Args piece_of(Args a, uint64_t at, uint64_t most) noexcept {
 
 // The whole call, piece by piece.
 template <Among kAmong>
-Task in_pieces(Comm& c, Args a) {
+Task piece_by_piece(Comm& c, Args a) {
   const uint64_t piece = std::min(a.bytes, whole_elements(kReductionPiece, a.reduction.element_bytes()));
   if (c.size() == 1) a.reduction.single(a.recv.base, a.operand().data(), a.count);
   if (c.size() == 1 || a.bytes == 0) co_return;
   std::byte* const work = c.scratch(work_bytes(a, piece, c.size()));
   if (!work) co_return;
   for (uint64_t at = 0; at < a.bytes; at += piece) co_await kAmong(c, piece_of(a, at, piece), work);
+}
+// The same; one piece is the whole call.
+template <Among kAmong>
+Task in_pieces(Comm& c, Args a) {
+  const bool one = a.bytes > 0 && a.bytes <= whole_elements(kReductionPiece, a.reduction.element_bytes());
+  std::byte* const work = one && c.size() > 1 ? c.scratch(work_bytes(a, a.bytes, c.size())) : nullptr;
+  return work ? kAmong(c, piece_of(a, 0, a.bytes), work) : piece_by_piece<kAmong>(c, a);
 }
 
 // And what it costs, by that of kCost on s.p ranks: where all ranks copy their operands to the result first,

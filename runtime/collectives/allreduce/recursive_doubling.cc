@@ -12,11 +12,12 @@ Task among(Comm& c, Args a, std::byte* work) {
   const PowerOfTwo pairs(c.size());
   const Bytes result = a.buffer(), theirs(work, a.bytes);
   ConstBytes mine = a.operand();
-  if (pairs.in_pair(c.rank())) {
+  const bool in_pair = pairs.in_pair(c.rank());
+  if (in_pair) {
     c.copy(result, mine);
     mine = result;
+    co_await fold(c, a.reduction, a.buffer(), work, pairs);
   }
-  co_await fold(c, a.reduction, a.buffer(), work, pairs);
   const int self = pairs.virtual_of(c.rank());
   for (int distance = 1; distance < pairs.core() && !pairs.idle(c.rank()); distance *= 2) {
     const int other = self ^ distance, partner = pairs.rank_of(other);
@@ -28,11 +29,16 @@ Task among(Comm& c, Args a, std::byte* work) {
       co_await c.received();
       co_await c.flushed();
     }
-    co_await combine_as_it_lands(c, a.reduction, result, mine.data(), work, partner, 0, other < self);
+    if (a.bytes > kCombinedPiece) {
+      co_await combine_as_it_lands(c, a.reduction, result, mine.data(), work, partner, 0, other < self);
+    } else {
+      co_await c.received_from(partner);
+      combine_in_order(a.reduction, result, mine.data(), work, other < self);
+    }
     mine = result;
   }
   co_await c.flushed();
-  co_await unfold(c, a.buffer(), pairs);
+  if (in_pair) co_await unfold(c, a.buffer(), pairs);
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
@@ -48,7 +54,8 @@ std::span<const Algorithm> rows() {
                                          .about = "Thakur, Gropp; any p; lg p (alpha + n beta + n gamma)",
                                          .run = in_pieces<among>,
                                          .cost_us = whole_of_pairs_us<cost_us>,
-                                         .order = Order::kDoubling}};
+                                         .order = Order::kDoubling,
+                                         .as_exchange = AsExchange::kOfTwo}};
   return kRows;
 }
 

@@ -30,9 +30,18 @@ constexpr const char* kAbout = "Qian, Afsahi, base algorithm; alpha + (p-1) m be
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {
-      {.collective = IBCOLL_ALLTOALL, .name = "direct", .about = kAbout, .run = run, .cost_us = cost_us},
-      {.collective = IBCOLL_ALLTOALLV, .name = "direct", .about = kAbout, .run = run, .cost_us = cost_us}};
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLTOALL,
+                                         .name = "direct",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = cost_us,
+                                         .as_exchange = AsExchange::kOfAll},
+                                        {.collective = IBCOLL_ALLTOALLV,
+                                         .name = "direct",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = cost_us,
+                                         .as_exchange = AsExchange::kOfAll}};
   return kRows;
 }
 

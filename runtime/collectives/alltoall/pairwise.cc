@@ -29,9 +29,18 @@ constexpr const char* kAbout = "Thakur, Gropp; (p-1) (alpha + m beta), one messa
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {
-      {.collective = IBCOLL_ALLTOALL, .name = "pairwise", .about = kAbout, .run = run, .cost_us = cost_us},
-      {.collective = IBCOLL_ALLTOALLV, .name = "pairwise", .about = kAbout, .run = run, .cost_us = cost_us}};
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLTOALL,
+                                         .name = "pairwise",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = cost_us,
+                                         .as_exchange = AsExchange::kOfTwo},
+                                        {.collective = IBCOLL_ALLTOALLV,
+                                         .name = "pairwise",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = cost_us,
+                                         .as_exchange = AsExchange::kOfTwo}};
   return kRows;
 }
 

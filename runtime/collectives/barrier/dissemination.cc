@@ -31,7 +31,8 @@ std::span<const Algorithm> rows() {
                                          .name = "dissemination",
                                          .about = "Hensgen, Finkel, Manber 1988; ceil(lg p) alpha",
                                          .run = run,
-                                         .cost_us = cost_us}};
+                                         .cost_us = cost_us,
+                                         .as_exchange = AsExchange::kOfTwo}};
   return kRows;
 }
 

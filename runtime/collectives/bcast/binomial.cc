@@ -41,7 +41,8 @@ std::span<const Algorithm> rows() {
                                          .about = "Thakur, Gropp; ceil(lg p) (alpha + n beta)",
                                          .run = run,
                                          .cost_us = cost_us,
-                                         .late_us = late_us}};
+                                         .late_us = late_us,
+                                         .as_exchange = AsExchange::kOfTwo}};
   return kRows;
 }
 

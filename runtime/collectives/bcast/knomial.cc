@@ -48,7 +48,8 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .choose = choose,
                                          .cost_us = cost_us,
-                                         .late_us = late_us}};
+                                         .late_us = late_us,
+                                         .as_exchange = AsExchange::kOfRadix}};
   return kRows;
 }
 

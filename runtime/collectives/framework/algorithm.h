@@ -10,6 +10,7 @@
 
 #include "runtime/collectives/framework/args.h"
 #include "runtime/collectives/framework/cost_model.h"
+#include "runtime/collectives/framework/one_exchange.h"
 #include "runtime/collectives/framework/one_step.h"
 #include "runtime/comm/comm.h"
 #include "runtime/comm/task.h"
@@ -75,6 +76,7 @@ struct Algorithm {
   bool uses_window = false;
   Order order = Order::kOwn;
   FindOneStep one_step = nullptr;  // of calls on one node; nullptr: none is one
+  AsExchange as_exchange = AsExchange::kNever;
 };
 
 // Bytes of the node window that a rank touches where all publish blocks of shape.bytes, and read all of them.

@@ -32,13 +32,15 @@ std::span<const Algorithm> rows() {
                                          .about = kAbout,
                                          .run = run,
                                          .cost_us = linear_us,
-                                         .late_us = late_linear_gather_us},
+                                         .late_us = late_linear_gather_us,
+                                         .as_exchange = AsExchange::kOfAll},
                                         {.collective = IBCOLL_GATHERV,
                                          .name = "linear",
                                          .about = kAbout,
                                          .run = run,
                                          .cost_us = linear_us,
-                                         .late_us = late_linear_gather_us}};
+                                         .late_us = late_linear_gather_us,
+                                         .as_exchange = AsExchange::kOfAll}};
   return kRows;
 }
 

@@ -66,7 +66,8 @@ std::span<const Algorithm> rows() {
                                          .about = "Thakur, Gropp; ceil(lg p) (alpha + n beta + n gamma)",
                                          .run = in_pieces<among, slots>,
                                          .cost_us = cost_us,
-                                         .late_us = late_us}};
+                                         .late_us = late_us,
+                                         .as_exchange = AsExchange::kOfTwo}};
   return kRows;
 }
 

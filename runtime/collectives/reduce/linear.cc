@@ -68,7 +68,8 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .cost_us = cost_us,
                                          .late_us = late_us,
-                                         .order = Order::kRanks}};
+                                         .order = Order::kRanks,
+                                         .as_exchange = AsExchange::kOfTwo}};
   return kRows;
 }
 

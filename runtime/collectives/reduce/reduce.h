@@ -39,7 +39,7 @@ double late_us(const Shape& s, const CostModel& m);
 
 // The whole call, piece by piece.
 template <Among kAmong, Slots kSlots>
-Task in_pieces(Comm& c, Args a) {
+Task piece_by_piece(Comm& c, Args a) {
   const auto slots = static_cast<uint64_t>(kSlots(c.size()));
   const bool root = c.rank() == a.root;
   if (c.size() == 1) a.reduction.single(a.recv.base, a.operand().data(), a.count);
@@ -51,6 +51,16 @@ Task in_pieces(Comm& c, Args a) {
     std::byte* const into = root ? a.recv.base + at : work + piece * slots;
     co_await kAmong(c, piece_into(a, into, at, piece), work);
   }
+}
+// The same; one piece is the whole call.
+template <Among kAmong, Slots kSlots>
+Task in_pieces(Comm& c, Args a) {
+  const auto slots = static_cast<uint64_t>(kSlots(c.size()));
+  const bool root = c.rank() == a.root;
+  const bool one = a.bytes > 0 && a.bytes <= whole_elements(kReductionPiece / slots, a.reduction.element_bytes());
+  std::byte* const work = one && c.size() > 1 ? c.scratch(a.bytes * (slots + (root ? 0 : 1))) : nullptr;
+  if (!work) return piece_by_piece<kAmong, kSlots>(c, a);
+  return kAmong(c, piece_into(a, root ? a.recv.base : work + a.bytes * slots, 0, a.bytes), work);
 }
 
 }  // namespace ibcoll::reduce

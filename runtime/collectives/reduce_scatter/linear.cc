@@ -48,13 +48,15 @@ std::span<const Algorithm> rows() {
                                          .about = kAbout,
                                          .run = run,
                                          .cost_us = cost_us,
-                                         .order = Order::kRanks},
+                                         .order = Order::kRanks,
+                                         .as_exchange = AsExchange::kOfTwo},
                                         {.collective = IBCOLL_REDUCE_SCATTER_BLOCK,
                                          .name = "linear",
                                          .about = kAbout,
                                          .run = run,
                                          .cost_us = cost_us,
-                                         .order = Order::kRanks}};
+                                         .order = Order::kRanks,
+                                         .as_exchange = AsExchange::kOfTwo}};
   return kRows;
 }
 

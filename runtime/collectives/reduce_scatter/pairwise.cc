@@ -28,8 +28,8 @@ double cost_us(const Shape& s, const CostModel& m) {
 std::span<const Algorithm> rows() {
   static constexpr const char* kAbout = "Thakur, Gropp; commutative; (p-1) alpha + (p-1)/p n (beta + gamma)";
   static constexpr Algorithm kRows[] = {
-      row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "pairwise", kAbout, Order::kOwn),
-      row<among, cost_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "pairwise", kAbout, Order::kOwn)};
+      row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "pairwise", kAbout, Order::kOwn, AsExchange::kOfTwo),
+      row<among, cost_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "pairwise", kAbout, Order::kOwn, AsExchange::kOfTwo)};
   return kRows;
 }
 

@@ -116,7 +116,8 @@ inline double packing_of_pieces_us(const Shape& s, const CostModel& m) {
 
 template <Among kAmong, double (*kCost)(const Shape&, const CostModel&),
           double (*kLate)(const Shape&, const CostModel&) = nullptr>
-constexpr Algorithm row(ibcoll_collective_t collective, const char* name, const char* about, Order order) {
+constexpr Algorithm row(ibcoll_collective_t collective, const char* name, const char* about, Order order,
+                        AsExchange as_exchange = AsExchange::kNever) {
   return {.collective = collective,
           .name = name,
           .about = about,
@@ -124,7 +125,8 @@ constexpr Algorithm row(ibcoll_collective_t collective, const char* name, const 
           .why_not = order == Order::kOwn ? needs_commutative : applies_always,
           .cost_us = kCost,
           .late_us = kLate,
-          .order = order};
+          .order = order,
+          .as_exchange = as_exchange};
 }
 
 }  // namespace ibcoll::reduce_scatter

@@ -32,7 +32,7 @@ Task run(Comm& c, Args a) {
     if (inclusive)
       c.copy(part(a.buffer(), at, piece), upto);
     else if (c.rank() > 0)
-      c.copy(part(a.buffer(), at, piece), below);
+      a.reduction.single(part(a.buffer(), at, piece).data(), below.data(), count);
   }
 }
 
@@ -63,13 +63,15 @@ std::span<const Algorithm> rows() {
                                          .about = kAbout,
                                          .run = run,
                                          .cost_us = cost_us,
-                                         .late_us = late_us},
+                                         .late_us = late_us,
+                                         .as_exchange = AsExchange::kOfTwo},
                                         {.collective = IBCOLL_EXSCAN,
                                          .name = "linear",
                                          .about = kAbout,
                                          .run = run,
                                          .cost_us = cost_us,
-                                         .late_us = late_us}};
+                                         .late_us = late_us,
+                                         .as_exchange = AsExchange::kOfTwo}};
   return kRows;
 }
 

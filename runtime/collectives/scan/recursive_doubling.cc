@@ -81,13 +81,15 @@ std::span<const Algorithm> rows() {
                                          .about = kAbout,
                                          .run = run,
                                          .cost_us = cost_us,
-                                         .late_us = late_us},
+                                         .late_us = late_us,
+                                         .as_exchange = AsExchange::kOfTwo},
                                         {.collective = IBCOLL_EXSCAN,
                                          .name = "recursive_doubling",
                                          .about = kAbout,
                                          .run = run,
                                          .cost_us = cost_us,
-                                         .late_us = late_us}};
+                                         .late_us = late_us,
+                                         .as_exchange = AsExchange::kOfTwo}};
   return kRows;
 }
 

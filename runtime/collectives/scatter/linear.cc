@@ -32,13 +32,15 @@ std::span<const Algorithm> rows() {
                                          .about = kAbout,
                                          .run = run,
                                          .cost_us = gather::linear_us,
-                                         .late_us = gather::late_linear_scatter_us},
+                                         .late_us = gather::late_linear_scatter_us,
+                                         .as_exchange = AsExchange::kOfAll},
                                         {.collective = IBCOLL_SCATTERV,
                                          .name = "linear",
                                          .about = kAbout,
                                          .run = run,
                                          .cost_us = gather::linear_us,
-                                         .late_us = gather::late_linear_scatter_us}};
+                                         .late_us = gather::late_linear_scatter_us,
+                                         .as_exchange = AsExchange::kOfAll}};
   return kRows;
 }
 

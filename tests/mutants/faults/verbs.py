@@ -8,9 +8,9 @@ NO_ORDER, WINDOWS = "*ANumberThatIsVisible*", "*/verbs_windows"
 
 FAULTS = [
     Fault("verbs_refused_post_forgotten", "runtime/verbs/work_requests.cc",
-          "  if (code == 0) return;", "  if (code == 0 || code == ENOMEM) return;",
+          "  if (code == 0) [[likely]]\n", "  if (code == 0 || code == ENOMEM)\n",
           FAKE_VERBS, "*ARefusedPost*"),
-    Fault("verbs_inline_on_any_device", "runtime/verbs/work_requests.cc",
+    Fault("verbs_inline_on_any_device", "runtime/verbs/work_requests.h",
           "sge.length <= peer.connection.inline_bytes()", "sge.length <= 64",
           FAKE_VERBS, "*WithoutInlineData*"),
     Fault("verbs_retries_are_final", "runtime/verbs/completions.cc",
