@@ -12,6 +12,9 @@
 
 namespace ibcoll {
 
+class ExchangeState;
+class Incoming;
+
 class ShortExchange {
  public:
   // Both outlive it.
