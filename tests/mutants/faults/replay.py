@@ -78,7 +78,7 @@ FAULTS = [
     Fault("replay_all_complaints", REPLAY + "recording.cc",
           "if (partial_ && ++number > kMostComplaints) return {};", "++number;", SIM, "test_replay.BadInput"),
     Fault("replay_more_ranks_than_there_are", REPLAY + "machine.cc",
-          "if (ranks > kMostRanks)", "if (ranks > INT32_MAX)", SIM, "test_replay.BadInput"),
+          "if (ranks > kMostRanks)", "if (ranks > INT64_MAX / 2)", SIM, "test_replay.BadInput"),
     Fault("sim_options_of_calls_in_a_replay", "tools/ibcoll_sim/options.cc",
           "  refuse(app, kOfCalls,", "  if (options.ranks < 0) refuse(app, kOfCalls,", SIM, "test_replay.BadInput"),
     Fault("sim_options_of_a_replay_in_calls", "tools/ibcoll_sim/options.cc",
