@@ -82,7 +82,8 @@ double cost_us(const Shape& s, const CostModel& m) {
 // The late rank has operands for the owners of segments, and each of these a result for all.
 double late_us(const Shape& s, const CostModel& m) {
   const double segment = static_cast<double>(s.bytes) / s.p, others = s.p - 1;
-  const double owners = std::min(others, static_cast<double>(s.bytes / s.element_bytes));
+  const uint64_t elements = s.bytes / s.element_bytes;
+  const double owners = std::min(others, static_cast<double>(elements));
   return cost_us(s, m) - (others - owners) * m.stream_us(segment);
 }
 

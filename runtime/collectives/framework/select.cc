@@ -46,10 +46,11 @@ void sort(std::vector<Candidate>& all, Weighing weighing) {
   const auto near = [&](const Candidate& one) {
     return weighing != Weighing::kMixed || one.cost_us <= cost::kWorthLateRanks * lowest;
   };
+  // As float: where predictions differ by rounding alone, the first one of the list comes first.
   const auto weight = [&](const Candidate& one) {
-    return weighing == Weighing::kTogether ? one.cost_us
-           : weighing == Weighing::kLate   ? one.late_us
-                                           : one.cost_us * one.late_us;
+    return static_cast<float>(weighing == Weighing::kTogether ? one.cost_us
+                              : weighing == Weighing::kLate   ? one.late_us
+                                                              : one.cost_us * one.late_us);
   };
   std::stable_sort(all.begin(), all.end(), [&](const Candidate& a, const Candidate& b) {
     return near(a) != near(b) ? near(a) : weight(a) < weight(b);
