@@ -128,7 +128,7 @@ FAULTS = [
           "one.cost_us <= cost::kWorthLateRanks * lowest;", "lowest > 0;",
           UNIT, "Select*"),
     Fault("late_ranks_not_weighed", "runtime/collectives/framework/select.cc",
-          ": one.cost_us * one.late_us);", ": one.cost_us;",
+          ": one.cost_us * one.late_us);", ": one.cost_us);",
           UNIT, "Select*"),
     Fault("late_rank_shares_its_core", "runtime/collectives/framework/cost_patterns.h",
           "return model_of_busy(m, 1);", "return m;",
