@@ -96,7 +96,8 @@ TEST(Select, TheLowestCostWins) {
         for (const Algorithm* const a : algorithms())
           if (a->collective == collective(c) && !a->why_not(s)) {
             const uint64_t parameter = a->choose ? a->choose(s, model) : 0;
-            EXPECT_LE(lowest, cost_us({a, parameter}, s, model)) << a->name;
+            const double cost = cost_us({a, parameter}, s, model);
+            EXPECT_LE(static_cast<float>(lowest), static_cast<float>(cost)) << a->name;
           }
       }
 }

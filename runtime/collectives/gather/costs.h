@@ -131,11 +131,16 @@ inline double late_down_us(const Shape& s, const CostModel& model, int units, in
   return root / units + height * m.message_us(0) + below + (asks ? others * m.message_us(block) + below : 0);
 }
 
+// A late root has its own block to copy.
 inline double late_tree_gather_us(const Shape& s, const CostModel& m) {
-  return late_up_us(s, m, s.p, ceil_log2(s.p), static_cast<double>(block_of(s)));
+  const double block = static_cast<double>(block_of(s));
+  return late_up_us(s, m, s.p, ceil_log2(s.p), block) + model_of_late(m).own_copies_us(block) / s.p;
 }
 inline double late_degraded_gather_us(const Shape& s, const CostModel& m) {
-  return late_up_us(s, m, s.p, levels_within(s.parameter, s), static_cast<double>(block_of(s)));
+  const int levels = levels_within(s.parameter, s);
+  if (levels == 0) return late_linear_gather_us(s, m);
+  if (levels >= ceil_log2(s.p)) return late_tree_gather_us(s, m);
+  return late_up_us(s, m, s.p, levels, static_cast<double>(block_of(s)));
 }
 inline double late_tree_scatter_us(const Shape& s, const CostModel& m) {
   return late_down_us(s, m, s.p, ceil_log2(s.p), static_cast<double>(block_of(s)));
