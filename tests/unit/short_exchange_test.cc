@@ -187,6 +187,7 @@ TEST_F(ShortExchangeTest, TwoMessagesOfOneRank) {
   for (const bool last : {false, true}) {
     SCOPED_TRACE(last);
     if (last) {
+      calls_.clear();
       teams_.clear();
       for (int rank = 0; rank < kRanks; ++rank) teams_.push_back(make_team(rank, 1));
     }
