@@ -96,8 +96,9 @@ Team::Short Team::run_exchange(Request& request, uint32_t looks) noexcept {
   ShortExchange& exchange = request.short_exchange();
   const uint32_t op = calls_.next();
   exchange.begin(request.args(), op, request.signature());
-  if (early_count_ > 0) take_early(exchange, op);
+  // First this rank's own messages: what it takes may be combined in place of the operand.
   if (exchange.send()) [[likely]] {
+    if (early_count_ > 0) take_early(exchange, op);
     running_ = &exchange;
     looks = std::max(1U, looks);
     while (!exchange.complete() && !exchange.refused() && health_.good() && engine_.take_messages(looks)) {
