@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import unittest
 from pathlib import Path
 
 from PIL import Image
@@ -86,6 +87,22 @@ class Browser:
             self.events.append(self.receive(deadline))
 
 
+class BrowserTest(unittest.TestCase):
+    """A test with a browser, which all its cases share."""
+
+    @classmethod
+    def setUpClass(cls):
+        if PROGRAM is None:
+            raise AssertionError("chromium is not installed (tools/install_packages browser)")
+        cls.browser = Browser()
+        cls.addClassCleanup(cls.browser.close)
+
+    def open(self, file, **how):
+        page = Page(self.browser, file, **how)
+        self.addCleanup(page.close)
+        return page
+
+
 class Page:
     """One page, of a file, in a window of `width` x `height` pixels."""
 
@@ -142,5 +159,5 @@ class Page:
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **others)
 
     def sees_like(self, deficiency):
-        """From now on as people do who are none, deuteranopia, protanopia, tritanopia, or achromatopsia."""
+        """Shows the page as people see it who have deuteranopia, protanopia, tritanopia or achromatopsia, or "none"."""
         self.call("Emulation.setEmulatedVisionDeficiency", type=deficiency)

@@ -9,21 +9,13 @@ import chromium
 import test_replay
 
 
-class ReplayPage(test_replay.ReplayTest):
-    @classmethod
-    def setUpClass(cls):
-        if chromium.PROGRAM is None:
-            raise AssertionError("chromium is not installed (tools/install_packages browser)")
-        cls.browser = chromium.Browser()
-        cls.addClassCleanup(cls.browser.close)
-
+class ReplayPage(chromium.BrowserTest, test_replay.ReplayTest):
     def test_both_time_lines_are_drawn(self):
         self.write_barriers(late=20_000)
         file = self.folder / "replay.html"
         self.replay("--html", file, "--alpha", 30)
         for dark in (False, True):
-            page = chromium.Page(self.browser, file, height=1200, dark=dark)
-            self.addCleanup(page.close)
+            page = self.open(file, height=1200, dark=dark)
             frames = page.value("[...document.querySelectorAll('iframe')].map(frame => {"
                                 "  const box = frame.getBoundingClientRect();"
                                 "  return [frame.title, box.x, box.y, box.x + box.width, box.y + box.height]; })")

@@ -37,20 +37,11 @@ def distance(one, other):
     return sum((a - b) ** 2 for a, b in zip(one, other)) ** 0.5
 
 
-class PageTest(test_trace.TraceTest):
-    @classmethod
-    def setUpClass(cls):
-        if chromium.PROGRAM is None:
-            raise AssertionError("chromium is not installed (tools/install_packages browser)")
-        cls.browser = chromium.Browser()
-        cls.addClassCleanup(cls.browser.close)
-
-    def open(self, **how):
+class PageTest(chromium.BrowserTest, test_trace.TraceTest):
+    def open_trace(self, **how):
         file = self.folder / "a page #1.html"
         self.answer(self.file, "--html", file)
-        page = chromium.Page(self.browser, file, **how)
-        self.addCleanup(page.close)
-        return page
+        return self.open(file, **how)
 
 
 class TracePage(PageTest):
@@ -75,7 +66,7 @@ class TracePage(PageTest):
 
     def test_the_time_line_is_drawn(self):
         self.trace(ranks=4, calls=3)
-        page = self.open()
+        page = self.open_trace()
         picture = page.screenshot()
         paper = picture.getpixel((3, 3))
         self.assertEqual(paper, (255, 255, 255))
@@ -98,7 +89,7 @@ class TracePage(PageTest):
 
     def test_zoom_by_keyboard_and_mouse(self):
         self.trace(ranks=4, calls=5)
-        page = self.open()
+        page = self.open_trace()
         span = "Math.round(to - from)"
         whole, picture = page.value("[from, to]"), page.screenshot()
         all_of_it = whole[1] - whole[0]
@@ -131,7 +122,7 @@ class TracePage(PageTest):
 
     def test_a_call_under_the_pointer_is_described(self):
         self.trace(ranks=4, calls=3)
-        page = self.open()
+        page = self.open_trace()
         page.mouse("mouseMoved", *self.where(page, 1, 0.8, 2))
         self.assertEqual(page.value("tip.style.display"), "block")
         self.assertIn("alltoall (direct), 8000 bytes", page.value("tip.textContent"))
@@ -141,12 +132,12 @@ class TracePage(PageTest):
 
     def test_collectives_are_told_apart_without_colour_sight(self):
         self.trace(ranks=2, calls=7)
-        page = self.open()
+        page = self.open_trace()
         for deficiency in ("none", "deuteranopia", "protanopia", "tritanopia"):
             page.sees_like(deficiency)
             for one, other in itertools.combinations(self.colours(page, 7), 2):
                 self.assertGreater(distance(one, other), 40, (deficiency, one, other))
-        # Who sees no colour reads the names.
+        # Readers who see no colours read the names.
         page.sees_like("achromatopsia")
         picture = page.screenshot()
         for call in range(7):
@@ -158,13 +149,13 @@ class TracePage(PageTest):
 
     def test_the_eighth_collective_is_not_the_first(self):
         self.trace(ranks=2, calls=8)
-        page = self.open()
+        page = self.open_trace()
         first, eighth = (page.screenshot().getpixel(self.where(page, call, 0.8, 0)) for call in (0, 7))
         self.assertGreater(contrast(first, eighth), 3)
 
     def test_dark_mode_is_readable(self):
         self.trace(ranks=4, calls=7)
-        page = self.open(dark=True)
+        page = self.open_trace(dark=True)
         picture = page.screenshot()
         paper = picture.getpixel((3, 3))
         self.assertLess(luminance(paper), 0.05)
@@ -184,7 +175,7 @@ class TracePage(PageTest):
         """As many bars as a page has; the time that it takes is reported, and its limit is wide."""
         ranks = 64
         self.trace(ranks=ranks, calls=BARS // ranks, milliseconds=0.1)
-        page = self.open()
+        page = self.open_trace()
         self.assertEqual(page.value("trace.calls.length"), BARS // ranks)
         print(f"{ranks} ranks, {BARS // ranks * ranks} bars: opened after {page.seconds:.1f} s")
         self.assertLess(page.seconds, 60)
@@ -197,7 +188,7 @@ class RealTrace(PageTest):
                                "--iterations", "5"], env={**os.environ, "IBCOLL_TRACE": str(self.file)}, timeout=120,
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        page = self.open()
+        page = self.open_trace()
         self.assertGreater(page.value("trace.calls.length"), 5)
         self.assertEqual(list(page.complaints()), [])
         # In the middle of the first call that is drawn, its lines too.
