@@ -23,6 +23,7 @@
 # tests/sanitizer_defaults.c.
 # tsan looks at what is threaded: one rank of many threads on one node. UCX is not built for it: on several nodes it
 # crashes in threads of its own. Traffic between ranks that one thread polls cannot race.
+# clang compiles each source alone, which shows that each includes what it needs.
 # rdma_in_memory: verbs between processes, on the device of ibcoll_run --rdma-in-memory. Not with a sanitizer, which has to
 # be loaded before that.
 set(ibcoll_suites 0)
@@ -171,6 +172,13 @@ ibcoll_suite(simgrid release ALL SECONDS 120 BESIDE TARGETS ibcoll_sim ibcoll_tr
   COMMAND [[python3 tests/cases.py tests/simgrid]])
 ibcoll_suite(bare_debian release ALL SECONDS 3400
   COMMAND [[python3 tests/cases.py tests/bare]])
+ibcoll_suite(clang clang ALL SECONDS 900
+             TARGETS all ibcoll_headers ibcoll_unit_tests ibcoll_simulated_tests ibcoll_conformance_tests
+                     ibcoll_hooked_tests ibcoll_fake_verbs_tests ibcoll_rdma_in_memory_tests ibcoll_launcher_tests
+                     ibcoll_launcher_probe ibcoll_api_ranks ibcoll_survivor_ranks ibcoll_failures_tests
+                     ibcoll_remote_tests ibcoll_refused_memory_tests ibcoll_bootstrap_programs ibcoll_under_mpi_programs
+  COMMAND [[all_of $build/bin/ibcoll_unit_tests "$half="{0,1}" $build/bin/ibcoll_simulated_tests" \
+    $build/bin/ibcoll_conformance_tests]])
 ibcoll_suite(asan_api asan ALL SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_api_ranks
   COMMAND [[$no_leaks IBCOLL_TEST_LAYOUTS=one python3 tests/cases.py tests/multiprocess/test_api.py Jobs]])
 ibcoll_suite(asan_collectives asan ALL SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_perf ibcoll_api_ranks
