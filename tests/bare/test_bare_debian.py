@@ -66,9 +66,11 @@ class BareDebian(unittest.TestCase):
             self.assertIn(part, text)
 
     def test_1_who_is_not_root_is_told_what_an_administrator_types(self):
-        done = self.enter("tools/quickstart", user="user")
-        self.refused(done, "neither root nor sudo is at hand; let an administrator run: apt-get install cmake ninja-build")
-        self.assertLessEqual(len(done.stderr.splitlines()), 2, done.stderr)
+        for command in ("tools/quickstart", "tests/run format"):
+            with self.subTest(command=command):
+                done = self.enter(command, user="user")
+                self.refused(done, "neither root nor sudo is at hand; let an administrator run: apt-get install cmake ninja-build")
+                self.assertLessEqual(len(done.stderr.splitlines()), 2, done.stderr)
 
     def test_2_without_a_network(self):
         for command in ("tools/quickstart", "tests/run format"):

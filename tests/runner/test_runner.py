@@ -2,6 +2,7 @@
 """tests/cases.py, tests/suite and tests/run themselves, with cases and suites that are made here."""
 
 import csv
+import json
 import os
 import pathlib
 import re
@@ -30,8 +31,8 @@ class Runner(unittest.TestCase):
         self.file = self.folder / "test_made.py"
         self.file.write_text(CASES)
 
-    def run_words(self, *words, **environment):
-        return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60, check=False,
+    def run_words(self, *words, seconds=60, **environment):
+        return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=seconds, check=False,
                               env={**os.environ, **{name: str(value) for name, value in environment.items()}})
 
     def cases(self, *words):
@@ -110,14 +111,64 @@ class Runner(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(f"0 MB are left where {self.folder} is; a build takes 1 GB. Make room and repeat", done.stderr)
 
-    def test_a_compiler_that_is_too_old_is_named(self):
+    @unittest.skipIf(os.geteuid(), "only root mounts")
+    def test_a_run_on_a_full_disk_fails_and_the_next_one_goes_on(self):
+        """The disk is full before the first run, and after the second one has begun."""
+        tree = self.folder / "b"
+        done = self.run_words("unshare", "--mount", "bash", "-c", f"""
+            mount -t tmpfs -o size=64K none '{self.folder}' || exit 9
+            {TESTS}/run -B '{tree}' mutants; echo "first $?"
+            mount -o remount,size=52M '{self.folder}'
+            (until [ -s '{tree}/tests/ctest.log' ]; do sleep 0.05; done; cat /dev/zero >'{self.folder}/fill') 2>/dev/null &
+            {TESTS}/run -B '{tree}' mutants; echo "second $?"
+            wait; rm '{self.folder}/fill'
+            mount -o remount,size=1G '{self.folder}'
+            {TESTS}/run -B '{tree}' mutants; echo "third $?" """, seconds=200)
+        first, second, third = re.split(r"first \d+\n|second \d+\n", done.stdout)
+        self.assertEqual(re.findall(r"^(?:first|second|third) \d+$", done.stdout, re.M), ["first 1", "second 1", "third 0"],
+                         done.stdout + done.stderr)
+        self.assertEqual(first, "0 passed, 1 failed\n")
+        self.assertRegex(second, r"(?m)^0 passed, 1 failed\n\Z")
+        self.assertRegex(third, r"(?m)^[1-9]\d* passed, 0 failed\n")
+        self.assertGreaterEqual(done.stderr.count(f"MB are left where {tree} is; a build takes 1 GB. Make room and repeat"), 2,
+                                done.stderr)
+
+    def old_compiler(self):
         compiler = self.folder / "g++-9"
         compiler.write_text("#!/bin/bash\nexec g++ -U__GNUC__ -D__GNUC__=9 -Wno-builtin-macro-redefined \"$@\"\n")
         compiler.chmod(0o755)
-        done = self.run_words("cmake", "-G", "Ninja", "-S", TESTS.parent, "-B", self.folder / "a tree", CXX=compiler)
+        return compiler
+
+    def test_a_compiler_that_is_too_old_is_named(self):
+        too_old = r"g\+\+-9 is GNU 9\.\d+\.\d+, and ibcoll needs 12 or later\. Install it"
+        done = self.run_words("cmake", "-G", "Ninja", "-S", TESTS.parent, "-B", self.folder / "a tree", CXX=self.old_compiler())
         self.assertNotEqual(done.returncode, 0)
-        said = " ".join(done.stderr.split())
-        self.assertRegex(said, r"g\+\+-9 is GNU 9\.\d+\.\d+, and ibcoll needs 12 or later\. Install it")
+        self.assertRegex(" ".join(done.stderr.split()), too_old)
+        done = self.run_words(TESTS / "run", "-B", self.folder / "b", "mutants", "layering", CXX=self.old_compiler())
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(len(re.findall(too_old, " ".join(done.stdout.replace(" | ", " ").split()))), 1, done.stdout)
+        self.assertEqual(done.stdout.splitlines()[-1], "0 passed, 2 failed")
+
+    def test_who_is_not_root_reads_what_an_administrator_types(self):
+        """A system without packages and without sudo."""
+        tools = self.folder / "tools"
+        tools.mkdir()
+        for name, script in (("id", "echo 1000"), ("dpkg-query", "exit 1")):
+            (tools / name).write_text(f"#!/bin/bash\n{script}\n")
+            (tools / name).chmod(0o755)
+        for folder in ("/usr/bin", "/bin", "/usr/sbin", "/sbin"):
+            for file in pathlib.Path(folder).iterdir():
+                if file.name != "sudo" and not (tools / file.name).exists():
+                    (tools / file.name).symlink_to(file)
+        for words, package in ((("tools/quickstart",), "cmake"), (("tests/run", "-B", self.folder / "b", "mutants"), "clang-format")):
+            done = self.run_words(TESTS.parent / words[0], *words[1:], PATH=tools)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertRegex(done.stderr, rf"let an administrator run: apt-get install .*\b{package}\b")
+
+    def test_the_compiler_of_the_preset_is_the_package_that_is_installed(self):
+        presets = json.loads((TESTS.parent / "CMakePresets.json").read_text())["configurePresets"]
+        compiler = next(preset for preset in presets if preset["name"] == "clang")["cacheVariables"]["CMAKE_C_COMPILER"]
+        self.assertIn(f'  [clang]="{compiler}"\n', (TESTS.parent / "tools/install_packages").read_text())
 
     def test_packages_without_root_or_network(self):
         copy = self.folder / "install_packages"
