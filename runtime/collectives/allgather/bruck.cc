@@ -52,14 +52,16 @@ double cost_us(const Shape& s, const CostModel& m) {
   return cost;
 }
 
-constexpr const char* kAbout = "Bruck et al. 1997; any p; ceil(lg p) alpha + (p-1)/p n beta, n copied twice";
-
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {
-      {.collective = IBCOLL_ALLGATHER, .name = "bruck", .about = kAbout, .run = run, .cost_us = cost_us},
-      {.collective = IBCOLL_ALLGATHERV, .name = "bruck", .about = kAbout, .run = run, .cost_us = cost_us}};
+  static constexpr auto kRows =
+      two_rows({.collective = IBCOLL_ALLGATHER,
+                .name = "bruck",
+                .about = "Bruck et al. 1997; any p; ceil(lg p) alpha + (p-1)/p n beta, n copied twice",
+                .run = run,
+                .cost_us = cost_us},
+               IBCOLL_ALLGATHERV);
   return kRows;
 }
 

@@ -99,25 +99,18 @@ uint64_t choose(const Shape& s, const CostModel& m) {
   return best > 1 ? static_cast<uint64_t>(std::min(best, static_cast<double>(kParts.most))) : 1;
 }
 
-constexpr const char* kAbout = "Traff 2022, round-optimal; any p, any sizes; (n - 1 + ceil(lg p)) (alpha + beta m / n)";
-
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLGATHER,
-                                         .name = "circulant",
-                                         .about = kAbout,
-                                         .parameter = kParts,
-                                         .run = run,
-                                         .choose = choose,
-                                         .cost_us = cost_us},
-                                        {.collective = IBCOLL_ALLGATHERV,
-                                         .name = "circulant",
-                                         .about = kAbout,
-                                         .parameter = kParts,
-                                         .run = run,
-                                         .choose = choose,
-                                         .cost_us = cost_us}};
+  static constexpr auto kRows =
+      two_rows({.collective = IBCOLL_ALLGATHER,
+                .name = "circulant",
+                .about = "Traff 2022, round-optimal; any p, any sizes; (n - 1 + ceil(lg p)) (alpha + beta m / n)",
+                .parameter = kParts,
+                .run = run,
+                .choose = choose,
+                .cost_us = cost_us},
+               IBCOLL_ALLGATHERV);
   return kRows;
 }
 

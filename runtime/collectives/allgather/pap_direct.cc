@@ -22,30 +22,18 @@ Task run(Comm& c, Args a) {
   co_await c.flushed();
 }
 
-// The rank with the longest block sends most.
-double cost_us(const Shape& s, const CostModel& m) {
-  return m.message_us(0) + (s.p - 1) * m.stream_us(static_cast<double>(s.bytes));
-}
-
-constexpr const char* kAbout = "Qian, Afsahi, PAP_Direct; serves peers as they arrive; alpha + (p-1) m beta";
-
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLGATHER,
-                                         .name = "pap_direct",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us,
-                                         .late_us = late_direct_us,
-                                         .as_exchange = AsExchange::kOfAll},
-                                        {.collective = IBCOLL_ALLGATHERV,
-                                         .name = "pap_direct",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us,
-                                         .late_us = late_direct_us,
-                                         .as_exchange = AsExchange::kOfAll}};
+  static constexpr auto kRows =
+      two_rows({.collective = IBCOLL_ALLGATHER,
+                .name = "pap_direct",
+                .about = "Qian, Afsahi, PAP_Direct; serves peers as they arrive; alpha + (p-1) m beta",
+                .run = run,
+                .cost_us = direct_us,
+                .late_us = late_direct_us,
+                .as_exchange = AsExchange::kOfAll},
+               IBCOLL_ALLGATHERV);
   return kRows;
 }
 

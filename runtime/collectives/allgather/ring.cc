@@ -23,23 +23,16 @@ Task run(Comm& c, Args a) {
 
 double cost_us(const Shape& s, const CostModel& m) { return (s.p - 1) * m.message_us(static_cast<double>(s.bytes)); }
 
-constexpr const char* kAbout = "Thakur, Gropp; (p-1) alpha + (p-1)/p n beta";
-
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLGATHER,
-                                         .name = "ring",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us,
-                                         .as_exchange = AsExchange::kOfTwo},
-                                        {.collective = IBCOLL_ALLGATHERV,
-                                         .name = "ring",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us,
-                                         .as_exchange = AsExchange::kOfTwo}};
+  static constexpr auto kRows = two_rows({.collective = IBCOLL_ALLGATHER,
+                                          .name = "ring",
+                                          .about = "Thakur, Gropp; (p-1) alpha + (p-1)/p n beta",
+                                          .run = run,
+                                          .cost_us = cost_us,
+                                          .as_exchange = AsExchange::kOfTwo},
+                                         IBCOLL_ALLGATHERV);
   return kRows;
 }
 

@@ -82,25 +82,18 @@ uint64_t choose(const Shape& s, const CostModel& m) {
   return cost_us(cut, m) < cost_us(uncut, m) ? cut.parameter : whole;
 }
 
-constexpr const char* kAbout = "Traff et al. 2008, pipelined ring; (m/B + (p+z)/2 - 1 + z/(p-z)) (alpha + beta B)";
-
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLGATHER,
-                                         .name = "ring_pipelined",
-                                         .about = kAbout,
-                                         .parameter = kBlock,
-                                         .run = run,
-                                         .choose = choose,
-                                         .cost_us = cost_us},
-                                        {.collective = IBCOLL_ALLGATHERV,
-                                         .name = "ring_pipelined",
-                                         .about = kAbout,
-                                         .parameter = kBlock,
-                                         .run = run,
-                                         .choose = choose,
-                                         .cost_us = cost_us}};
+  static constexpr auto kRows =
+      two_rows({.collective = IBCOLL_ALLGATHER,
+                .name = "ring_pipelined",
+                .about = "Traff et al. 2008, pipelined ring; (m/B + (p+z)/2 - 1 + z/(p-z)) (alpha + beta B)",
+                .parameter = kBlock,
+                .run = run,
+                .choose = choose,
+                .cost_us = cost_us},
+               IBCOLL_ALLGATHERV);
   return kRows;
 }
 

@@ -61,29 +61,19 @@ double cost_us(const Shape& s, const CostModel& m) {
          m.shared_copies_us(total - block, touched);
 }
 
-constexpr const char* kAbout = "blocks through the node window; ceil(max m_i / area) steps";
-
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLGATHER,
-                                         .name = "shm",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .why_not = applies_on_one_node,
-                                         .cost_us = cost_us,
-                                         .late_us = cost_of_late_us<cost_us>,
-                                         .uses_window = true,
-                                         .one_step = one_step},
-                                        {.collective = IBCOLL_ALLGATHERV,
-                                         .name = "shm",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .why_not = applies_on_one_node,
-                                         .cost_us = cost_us,
-                                         .late_us = cost_of_late_us<cost_us>,
-                                         .uses_window = true,
-                                         .one_step = one_step}};
+  static constexpr auto kRows = two_rows({.collective = IBCOLL_ALLGATHER,
+                                          .name = "shm",
+                                          .about = "blocks through the node window; ceil(max m_i / area) steps",
+                                          .run = run,
+                                          .why_not = applies_on_one_node,
+                                          .cost_us = cost_us,
+                                          .late_us = cost_of_late_us<cost_us>,
+                                          .uses_window = true,
+                                          .one_step = one_step},
+                                         IBCOLL_ALLGATHERV);
   return kRows;
 }
 

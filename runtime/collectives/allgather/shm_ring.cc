@@ -215,30 +215,20 @@ uint64_t choose(const Shape& s, const CostModel& m) {
   return static_cast<uint64_t>(std::clamp(best, static_cast<double>(kPiece.least), static_cast<double>(whole)));
 }
 
-constexpr const char* kAbout =
-    "GASPI-SHAN; each block once per node, counterparts forward; (N-1) alpha + beta (n - n/N)";
-
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLGATHER,
-                                         .name = "shm_ring",
-                                         .about = kAbout,
-                                         .parameter = kPiece,
-                                         .run = run,
-                                         .why_not = why_not,
-                                         .choose = choose,
-                                         .cost_us = cost_us,
-                                         .uses_window = true},
-                                        {.collective = IBCOLL_ALLGATHERV,
-                                         .name = "shm_ring",
-                                         .about = kAbout,
-                                         .parameter = kPiece,
-                                         .run = run,
-                                         .why_not = why_not,
-                                         .choose = choose,
-                                         .cost_us = cost_us,
-                                         .uses_window = true}};
+  static constexpr auto kRows =
+      two_rows({.collective = IBCOLL_ALLGATHER,
+                .name = "shm_ring",
+                .about = "GASPI-SHAN; each block once per node, counterparts forward; (N-1) alpha + beta (n - n/N)",
+                .parameter = kPiece,
+                .run = run,
+                .why_not = why_not,
+                .choose = choose,
+                .cost_us = cost_us,
+                .uses_window = true},
+               IBCOLL_ALLGATHERV);
   return kRows;
 }
 

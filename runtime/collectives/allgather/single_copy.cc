@@ -31,27 +31,18 @@ double cost_us(const Shape& s, const CostModel& m) {
   return 2 * m.step_us(s.p) + m.own_copies_us(smallest) + m.reads_us(s.p - 1, total - smallest);
 }
 
-constexpr const char* kAbout = "all read each other's memory; 2 steps, one copy";
-
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLGATHER,
-                                         .name = "single_copy",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .why_not = applies_with_single_copy,
-                                         .cost_us = cost_us,
-                                         .late_us = cost_of_late_us<cost_us>,
-                                         .uses_window = true},
-                                        {.collective = IBCOLL_ALLGATHERV,
-                                         .name = "single_copy",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .why_not = applies_with_single_copy,
-                                         .cost_us = cost_us,
-                                         .late_us = cost_of_late_us<cost_us>,
-                                         .uses_window = true}};
+  static constexpr auto kRows = two_rows({.collective = IBCOLL_ALLGATHER,
+                                          .name = "single_copy",
+                                          .about = "all read each other's memory; 2 steps, one copy",
+                                          .run = run,
+                                          .why_not = applies_with_single_copy,
+                                          .cost_us = cost_us,
+                                          .late_us = cost_of_late_us<cost_us>,
+                                          .uses_window = true},
+                                         IBCOLL_ALLGATHERV);
   return kRows;
 }
 

@@ -3,7 +3,7 @@
 // until one peer is ready before it sends to the next one.
 // Source: the base algorithm of Qian, Afsahi, "Process arrival pattern aware alltoall and allgather on InfiniBand
 // clusters", section 4.2. Messages: p - 1 per rank. Cost: alpha + (p - 1) m beta.
-#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/cost_patterns.h"
 
 namespace ibcoll::alltoall::direct {
 namespace {
@@ -21,27 +21,18 @@ Task run(Comm& c, Args a) {
 }
 
 // PAP_Direct does the same and does not wait for peers in order.
-double cost_us(const Shape& s, const CostModel& m) {
-  return cost::kSecondChoice * (m.message_us(0) + (s.p - 1) * m.stream_us(static_cast<double>(s.bytes)));
-}
-
-constexpr const char* kAbout = "Qian, Afsahi, base algorithm; alpha + (p-1) m beta";
+double cost_us(const Shape& s, const CostModel& m) { return cost::kSecondChoice * direct_us(s, m); }
 
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLTOALL,
-                                         .name = "direct",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us,
-                                         .as_exchange = AsExchange::kOfAll},
-                                        {.collective = IBCOLL_ALLTOALLV,
-                                         .name = "direct",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us,
-                                         .as_exchange = AsExchange::kOfAll}};
+  static constexpr auto kRows = two_rows({.collective = IBCOLL_ALLTOALL,
+                                          .name = "direct",
+                                          .about = "Qian, Afsahi, base algorithm; alpha + (p-1) m beta",
+                                          .run = run,
+                                          .cost_us = cost_us,
+                                          .as_exchange = AsExchange::kOfAll},
+                                         IBCOLL_ALLTOALLV);
   return kRows;
 }
 

@@ -24,23 +24,16 @@ Task run(Comm& c, Args a) {
 
 double cost_us(const Shape& s, const CostModel& m) { return (s.p - 1) * m.message_us(static_cast<double>(s.bytes)); }
 
-constexpr const char* kAbout = "Thakur, Gropp; (p-1) (alpha + m beta), one message at a time";
-
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLTOALL,
-                                         .name = "pairwise",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us,
-                                         .as_exchange = AsExchange::kOfTwo},
-                                        {.collective = IBCOLL_ALLTOALLV,
-                                         .name = "pairwise",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us,
-                                         .as_exchange = AsExchange::kOfTwo}};
+  static constexpr auto kRows = two_rows({.collective = IBCOLL_ALLTOALL,
+                                          .name = "pairwise",
+                                          .about = "Thakur, Gropp; (p-1) (alpha + m beta), one message at a time",
+                                          .run = run,
+                                          .cost_us = cost_us,
+                                          .as_exchange = AsExchange::kOfTwo},
+                                         IBCOLL_ALLTOALLV);
   return kRows;
 }
 

@@ -4,8 +4,6 @@
 // message.
 // Source: Qian, Afsahi, "Process arrival pattern aware alltoall and allgather on InfiniBand clusters", section 4.2,
 // figure 5. Messages: p - 1 per rank. Cost: alpha + (p - 1) m beta.
-#include "runtime/collectives/alltoall/pap_direct.h"
-
 #include "runtime/collectives/framework/cost_patterns.h"
 
 namespace ibcoll::alltoall::pap_direct {
@@ -23,29 +21,18 @@ Task run(Comm& c, Args a) {
   co_await c.flushed();
 }
 
-constexpr const char* kAbout = "Qian, Afsahi, PAP_Direct; serves peers as they arrive; alpha + (p-1) m beta";
-
 }  // namespace
 
-double cost_us(const Shape& s, const CostModel& m) {
-  return m.message_us(0) + (s.p - 1) * m.stream_us(static_cast<double>(s.bytes));
-}
-
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLTOALL,
-                                         .name = "pap_direct",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us,
-                                         .late_us = late_direct_us,
-                                         .as_exchange = AsExchange::kOfAll},
-                                        {.collective = IBCOLL_ALLTOALLV,
-                                         .name = "pap_direct",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us,
-                                         .late_us = late_direct_us,
-                                         .as_exchange = AsExchange::kOfAll}};
+  static constexpr auto kRows =
+      two_rows({.collective = IBCOLL_ALLTOALL,
+                .name = "pap_direct",
+                .about = "Qian, Afsahi, PAP_Direct; serves peers as they arrive; alpha + (p-1) m beta",
+                .run = run,
+                .cost_us = direct_us,
+                .late_us = late_direct_us,
+                .as_exchange = AsExchange::kOfAll},
+               IBCOLL_ALLTOALLV);
   return kRows;
 }
 

@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "runtime/collectives/alltoall/cells.h"
-#include "runtime/collectives/alltoall/pap_direct.h"
 #include "runtime/collectives/alltoall/pap_shm_direct.h"
 #include "runtime/collectives/alltoallv/pap_shm_direct.h"
 #include "runtime/collectives/framework/node_lanes.h"
@@ -143,7 +142,7 @@ double cost_us(const Shape& s, const CostModel& m) {
   const double own = lanes_us(pap_shm_direct::why_not, pap_shm_direct::cost_us, s, m, us);
   // In pap_direct no rank waits for its node either, and no block for the host of its sender. With late ranks that is
   // 1.6 times as fast from 8 KB on, where both take as long without them. Measured as kLanes is.
-  const double straight = pap_direct::cost_us(s, m);
+  const double straight = direct_us(s, m);
   return straight <= cost::kSecondChoice * own ? std::max(own, cost::kSecondChoice * straight) : own;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -78,6 +79,13 @@ struct Algorithm {
   FindOneStep one_step = nullptr;  // of calls on one node; nullptr: none is one
   AsExchange as_exchange = AsExchange::kNever;
 };
+
+// The rows of an algorithm that does the same for two collectives: `row`, and one for `second`.
+constexpr std::array<Algorithm, 2> two_rows(Algorithm row, ibcoll_collective_t second) {
+  Algorithm other = row;
+  other.collective = second;
+  return {row, other};
+}
 
 // Bytes of the node window that a rank touches where all publish blocks of shape.bytes, and read all of them.
 inline double touched_areas(const Shape& shape) {

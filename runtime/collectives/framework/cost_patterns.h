@@ -24,6 +24,10 @@ inline CostModel model_of_leaders(const Shape& s, const CostModel& m, int leader
 // The model where one late rank has work left and the others wait for it.
 inline CostModel model_of_late(const CostModel& m) { return model_of_busy(m, 1); }
 
+// Every rank sends a block to each other one. The rank with the longest block sends most.
+inline double direct_us(const Shape& s, const CostModel& m) {
+  return m.message_us(0) + (s.p - 1) * m.stream_us(static_cast<double>(s.bytes));
+}
 // The late rank finds the blocks of the others, which were sent ahead, and sends its own to all of them. Copies out of
 // landing memory are in beta, as in cost_us.
 inline double late_direct_us(const Shape& s, const CostModel& model) {

@@ -22,25 +22,17 @@ Task run(Comm& c, Args a) {
   co_await c.received();
 }
 
-constexpr const char* kAbout = "Thakur, Gropp; all to the root; (p-1) alpha + beta sum m_i";
-
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_GATHER,
-                                         .name = "linear",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = linear_us,
-                                         .late_us = late_linear_gather_us,
-                                         .as_exchange = AsExchange::kOfAll},
-                                        {.collective = IBCOLL_GATHERV,
-                                         .name = "linear",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = linear_us,
-                                         .late_us = late_linear_gather_us,
-                                         .as_exchange = AsExchange::kOfAll}};
+  static constexpr auto kRows = two_rows({.collective = IBCOLL_GATHER,
+                                          .name = "linear",
+                                          .about = "Thakur, Gropp; all to the root; (p-1) alpha + beta sum m_i",
+                                          .run = run,
+                                          .cost_us = linear_us,
+                                          .late_us = late_linear_gather_us,
+                                          .as_exchange = AsExchange::kOfAll},
+                                         IBCOLL_GATHERV);
   return kRows;
 }
 

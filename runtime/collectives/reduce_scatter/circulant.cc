@@ -22,10 +22,10 @@ double cost_us(const Shape& s, const CostModel& m) {
 }
 
 std::span<const Algorithm> rows() {
-  static constexpr const char* kAbout = "Traff 2024; commutative; ceil(lg p) alpha + (p-1)/p n (beta + gamma)";
-  static constexpr Algorithm kRows[] = {
-      row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "circulant", kAbout, Order::kOwn),
-      row<among, cost_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "circulant", kAbout, Order::kOwn)};
+  static constexpr auto kRows =
+      two_rows(row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "circulant",
+                                   "Traff 2024; commutative; ceil(lg p) alpha + (p-1)/p n (beta + gamma)", Order::kOwn),
+               IBCOLL_REDUCE_SCATTER_BLOCK);
   return kRows;
 }
 

@@ -38,25 +38,17 @@ double cost_us(const Shape& s, const CostModel& m) {
          m.combines_us(block * (s.p - 1));
 }
 
-constexpr const char* kAbout = "all to all, combined in rank order; alpha + (p-1) m (beta + gamma)";
-
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_REDUCE_SCATTER,
-                                         .name = "linear",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us,
-                                         .order = Order::kRanks,
-                                         .as_exchange = AsExchange::kOfTwo},
-                                        {.collective = IBCOLL_REDUCE_SCATTER_BLOCK,
-                                         .name = "linear",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us,
-                                         .order = Order::kRanks,
-                                         .as_exchange = AsExchange::kOfTwo}};
+  static constexpr auto kRows = two_rows({.collective = IBCOLL_REDUCE_SCATTER,
+                                          .name = "linear",
+                                          .about = "all to all, combined in rank order; alpha + (p-1) m (beta + gamma)",
+                                          .run = run,
+                                          .cost_us = cost_us,
+                                          .order = Order::kRanks,
+                                          .as_exchange = AsExchange::kOfTwo},
+                                         IBCOLL_REDUCE_SCATTER_BLOCK);
   return kRows;
 }
 

@@ -26,10 +26,11 @@ double cost_us(const Shape& s, const CostModel& m) {
 }
 
 std::span<const Algorithm> rows() {
-  static constexpr const char* kAbout = "Thakur, Gropp; commutative; (p-1) alpha + (p-1)/p n (beta + gamma)";
-  static constexpr Algorithm kRows[] = {
-      row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "pairwise", kAbout, Order::kOwn, AsExchange::kOfTwo),
-      row<among, cost_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "pairwise", kAbout, Order::kOwn, AsExchange::kOfTwo)};
+  static constexpr auto kRows =
+      two_rows(row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "pairwise",
+                                   "Thakur, Gropp; commutative; (p-1) alpha + (p-1)/p n (beta + gamma)", Order::kOwn,
+                                   AsExchange::kOfTwo),
+               IBCOLL_REDUCE_SCATTER_BLOCK);
   return kRows;
 }
 

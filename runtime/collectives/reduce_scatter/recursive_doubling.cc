@@ -41,10 +41,10 @@ double cost_us(const Shape& s, const CostModel& m) {
 }
 
 std::span<const Algorithm> rows() {
-  static constexpr const char* kAbout = "Thakur, Gropp; any order; lg p alpha + n (lg p - (p-1)/p) (beta + gamma)";
-  static constexpr Algorithm kRows[] = {
-      row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "recursive_doubling", kAbout, Order::kDoubling),
-      row<among, cost_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "recursive_doubling", kAbout, Order::kDoubling)};
+  static constexpr auto kRows = two_rows(
+      row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "recursive_doubling",
+                          "Thakur, Gropp; any order; lg p alpha + n (lg p - (p-1)/p) (beta + gamma)", Order::kDoubling),
+      IBCOLL_REDUCE_SCATTER_BLOCK);
   return kRows;
 }
 

@@ -50,11 +50,11 @@ double late_us(const Shape& s, const CostModel& m) {
 }
 
 std::span<const Algorithm> rows() {
-  static constexpr const char* kAbout = "Thakur, Gropp; commutative; lg p alpha + (p-1)/p n (beta + gamma)";
-  static constexpr Algorithm kRows[] = {
-      row<among, cost_us, late_us>(IBCOLL_REDUCE_SCATTER, "recursive_halving", kAbout, Order::kOwn, AsExchange::kOfTwo),
-      row<among, cost_us, late_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "recursive_halving", kAbout, Order::kOwn,
-                                   AsExchange::kOfTwo)};
+  static constexpr auto kRows =
+      two_rows(row<among, cost_us, late_us>(IBCOLL_REDUCE_SCATTER, "recursive_halving",
+                                            "Thakur, Gropp; commutative; lg p alpha + (p-1)/p n (beta + gamma)",
+                                            Order::kOwn, AsExchange::kOfTwo),
+               IBCOLL_REDUCE_SCATTER_BLOCK);
   return kRows;
 }
 

@@ -20,9 +20,10 @@ double cost_us(const Shape& s, const CostModel& m) {
 }
 
 std::span<const Algorithm> rows() {
-  static constexpr const char* kAbout = "Thakur, Gropp; commutative; (p-1) alpha + (p-1)/p n (beta + gamma)";
-  static constexpr Algorithm kRows[] = {row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "ring", kAbout, Order::kOwn),
-                                        row<among, cost_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "ring", kAbout, Order::kOwn)};
+  static constexpr auto kRows =
+      two_rows(row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "ring",
+                                   "Thakur, Gropp; commutative; (p-1) alpha + (p-1)/p n (beta + gamma)", Order::kOwn),
+               IBCOLL_REDUCE_SCATTER_BLOCK);
   return kRows;
 }
 

@@ -52,29 +52,20 @@ double cost_us(const Shape& s, const CostModel& m) {
   return reduce_on_node_us(all, m, s.p);
 }
 
-constexpr const char* kAbout = "blocks in the node window, each rank combines its own; p m written and read";
-
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_REDUCE_SCATTER,
-                                         .name = "shm",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .why_not = why_not,
-                                         .cost_us = cost_us,
-                                         .uses_window = true,
-                                         .order = Order::kRanks,
-                                         .one_step = one_step},
-                                        {.collective = IBCOLL_REDUCE_SCATTER_BLOCK,
-                                         .name = "shm",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .why_not = why_not,
-                                         .cost_us = cost_us,
-                                         .uses_window = true,
-                                         .order = Order::kRanks,
-                                         .one_step = one_step}};
+  static constexpr auto kRows =
+      two_rows({.collective = IBCOLL_REDUCE_SCATTER,
+                .name = "shm",
+                .about = "blocks in the node window, each rank combines its own; p m written and read",
+                .run = run,
+                .why_not = why_not,
+                .cost_us = cost_us,
+                .uses_window = true,
+                .order = Order::kRanks,
+                .one_step = one_step},
+               IBCOLL_REDUCE_SCATTER_BLOCK);
   return kRows;
 }
 

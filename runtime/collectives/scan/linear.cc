@@ -45,8 +45,6 @@ double cost_us(const Shape& s, const CostModel& m) {
   return tree_us(chain, m, n, piece) + steps * (m.own_copies_us(2 * piece) + m.combines_us(piece));
 }
 
-constexpr const char* kAbout = "from rank to rank, long vectors in pieces; (p-1) (alpha + n beta + n gamma)";
-
 // The ranks above a late one wait.
 double late_us(const Shape& s, const CostModel& model) {
   const CostModel m = model_of_late(model);
@@ -58,20 +56,15 @@ double late_us(const Shape& s, const CostModel& model) {
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_SCAN,
-                                         .name = "linear",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us,
-                                         .late_us = late_us,
-                                         .as_exchange = AsExchange::kOfTwo},
-                                        {.collective = IBCOLL_EXSCAN,
-                                         .name = "linear",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us,
-                                         .late_us = late_us,
-                                         .as_exchange = AsExchange::kOfTwo}};
+  static constexpr auto kRows =
+      two_rows({.collective = IBCOLL_SCAN,
+                .name = "linear",
+                .about = "from rank to rank, long vectors in pieces; (p-1) (alpha + n beta + n gamma)",
+                .run = run,
+                .cost_us = cost_us,
+                .late_us = late_us,
+                .as_exchange = AsExchange::kOfTwo},
+               IBCOLL_EXSCAN);
   return kRows;
 }
 

@@ -75,21 +75,14 @@ double late_us(const Shape& s, const CostModel& m) {
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr const char* kAbout = "Thakur, Gropp; any p; ceil(lg p) (alpha + n beta + n gamma)";
-  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_SCAN,
-                                         .name = "recursive_doubling",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us,
-                                         .late_us = late_us,
-                                         .as_exchange = AsExchange::kOfTwo},
-                                        {.collective = IBCOLL_EXSCAN,
-                                         .name = "recursive_doubling",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us,
-                                         .late_us = late_us,
-                                         .as_exchange = AsExchange::kOfTwo}};
+  static constexpr auto kRows = two_rows({.collective = IBCOLL_SCAN,
+                                          .name = "recursive_doubling",
+                                          .about = "Thakur, Gropp; any p; ceil(lg p) (alpha + n beta + n gamma)",
+                                          .run = run,
+                                          .cost_us = cost_us,
+                                          .late_us = late_us,
+                                          .as_exchange = AsExchange::kOfTwo},
+                                         IBCOLL_EXSCAN);
   return kRows;
 }
 

@@ -22,25 +22,18 @@ Task run(Comm& c, Args a) {
   co_await c.flushed();
 }
 
-constexpr const char* kAbout = "Thakur, Gropp; the root to all, in arrival order; (p-1) alpha + beta sum m_i";
-
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_SCATTER,
-                                         .name = "linear",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = gather::linear_us,
-                                         .late_us = gather::late_linear_scatter_us,
-                                         .as_exchange = AsExchange::kOfAll},
-                                        {.collective = IBCOLL_SCATTERV,
-                                         .name = "linear",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = gather::linear_us,
-                                         .late_us = gather::late_linear_scatter_us,
-                                         .as_exchange = AsExchange::kOfAll}};
+  static constexpr auto kRows =
+      two_rows({.collective = IBCOLL_SCATTER,
+                .name = "linear",
+                .about = "Thakur, Gropp; the root to all, in arrival order; (p-1) alpha + beta sum m_i",
+                .run = run,
+                .cost_us = gather::linear_us,
+                .late_us = gather::late_linear_scatter_us,
+                .as_exchange = AsExchange::kOfAll},
+               IBCOLL_SCATTERV);
   return kRows;
 }
 

@@ -34,7 +34,7 @@ FAULTS = [
           "#include <algorithm>\n", "#include <chrono>\n",
           LAYERING, "test_layering.ThisTree"),
     Fault("factor_of_a_cost_in_an_algorithm", "runtime/collectives/allgather/direct.cc",
-          "return cost::kSecondChoice * (", "return 1.05 * (",
+          "return cost::kSecondChoice * ", "return 1.05 * ",
           LAYERING, "test_layering.ThisTree"),
     Fault("algorithm_that_is_not_listed", "runtime/CMakeLists.txt",
           "  allgather/bruck\n", "", LAYERING, "test_layering.ThisTree"),
