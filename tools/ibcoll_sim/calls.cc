@@ -106,17 +106,11 @@ PairLists pair_lists(const oracle::CallParams& params, int rank) {
 
 Extents extents_of(const oracle::CallParams& params) { return {send_extent(params), recv_extent(params)}; }
 
-Result<Args> bare_args(const oracle::CallParams& params, int rank, std::byte* send, std::byte* recv,
-                       const BlockList& known, const PairLists& pairs) {
+Result<Args> args_at(const oracle::CallParams& params, int rank, std::byte* send, std::byte* recv,
+                     const BlockList& known, const PairLists& pairs) {
   const Collective& row = params.row();
-  ibcoll_collective_args_t given = arguments_of(row.id, send, recv, params.bytes);
-  given.scheme = params.scheme;
-  given.root = params.root;
-  given.type = params.type;
-  given.op = params.op;
-  given.count = params.count;
-  given.element_bytes = params.opaque_bytes;
-  if (row.sizes == SizesKnown::kToRoot) given.bytes = known.counts[static_cast<size_t>(rank)];
+  ibcoll_collective_args_t given = params.bare_args(rank);
+  given.send = send, given.recv = recv;
   const bool of_pairs = row.sizes == SizesKnown::kToPairs;
   const BlockList& sends = of_pairs ? pairs.sends : known;
   const BlockList& receives = of_pairs ? pairs.receives : known;
@@ -145,7 +139,7 @@ Result<Args> Calls::args(int rank) {
   if (with_bytes_) return check_arguments(cases_[static_cast<size_t>(rank)].args(), rank, params_.p);
   of_pairs_.push_back(pair_lists(params_, rank));
   std::byte* const send = addresses_.all().data();
-  return bare_args(params_, rank, send, send + send_bytes_, known_, of_pairs_.back());
+  return args_at(params_, rank, send, send + send_bytes_, known_, of_pairs_.back());
 }
 
 }  // namespace ibcoll::simulator

@@ -53,8 +53,8 @@ struct Extents {
 };
 Extents extents_of(const oracle::CallParams& params);
 // The arguments of a rank whose buffers are at these addresses, without memory. The lists outlive them.
-Result<Args> bare_args(const oracle::CallParams& params, int rank, std::byte* send, std::byte* recv,
-                       const BlockList& known, const PairLists& pairs);
+Result<Args> args_at(const oracle::CallParams& params, int rank, std::byte* send, std::byte* recv,
+                     const BlockList& known, const PairLists& pairs);
 
 class Calls {
  public:

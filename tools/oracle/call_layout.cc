@@ -34,6 +34,21 @@ uint64_t CallParams::block_bytes(int source, int destination) const {
   return sizes ? sizes(rank, 0) : counts[static_cast<size_t>(rank)];
 }
 
+ibcoll_collective_args_t CallParams::bare_args(int rank) const {
+  ibcoll_collective_args_t args{};
+  args.struct_size = sizeof args;
+  args.collective = collective;
+  args.scheme = scheme;
+  args.algorithm = algorithm;
+  args.root = root;
+  args.type = type;
+  args.op = op;
+  args.count = count;
+  args.element_bytes = opaque_bytes;
+  args.bytes = row().sizes == SizesKnown::kToRoot ? block_bytes(rank, rank) : bytes;
+  return args;
+}
+
 std::string CallParams::describe() const {
   const uint64_t total = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
   return fmt::format("{} p={} bytes={} total={} count={} type={} op={} root={}{} scheme={}{}{}", row().name, p, bytes,
@@ -83,17 +98,7 @@ void CallLayout::arrange(BufferLayout& layout, uint64_t stream) const {
 }
 
 ibcoll_collective_args_t CallLayout::args(std::byte* send, std::byte* recv) const {
-  ibcoll_collective_args_t args{};
-  args.struct_size = sizeof args;
-  args.collective = params_.collective;
-  args.scheme = params_.scheme;
-  args.algorithm = params_.algorithm;
-  args.root = params_.root;
-  args.type = params_.type;
-  args.op = params_.op;
-  args.count = params_.count;
-  args.element_bytes = params_.opaque_bytes;
-  args.bytes = row().sizes == SizesKnown::kToRoot ? params_.block_bytes(rank_, rank_) : params_.bytes;
+  ibcoll_collective_args_t args = params_.bare_args(rank_);
   const bool scatters = row().rooted && row().send.extent == Extent::kBlocks;
   args.send = in_place() && !scatters ? IBCOLL_IN_PLACE : send_.significant ? send : junk<std::byte>();
   args.recv = in_place() && scatters ? IBCOLL_IN_PLACE : recv_.significant ? recv : junk<std::byte>();

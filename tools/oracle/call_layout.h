@@ -39,6 +39,8 @@ struct CallParams {
   uint64_t element_bytes() const;
   // Bytes of what `source` sends `destination`; of one operand, for reductions of one block.
   uint64_t block_bytes(int source, int destination) const;
+  // The arguments of a rank, but for its buffers and, of irregular collectives, the lists of sizes.
+  ibcoll_collective_args_t bare_args(int rank) const;
   std::string describe() const;
 };
 

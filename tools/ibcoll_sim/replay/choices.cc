@@ -86,7 +86,7 @@ Result<Shape> shape_of_kind(const Recording& recording, const CallKind& kind, co
   const oracle::CallParams params = params_of(recording, kind);
   const BlockList known = known_blocks(params);
   const PairLists pairs = pair_lists(params, 0);
-  const Result<Args> args = bare_args(params, 0, nullptr, nullptr, known, pairs);
+  const Result<Args> args = args_at(params, 0, nullptr, nullptr, known, pairs);
   if (!args.ok()) return args.status();
   return shape_of(team, args.value());
 }

@@ -162,7 +162,7 @@ Result<std::unique_ptr<Player::Entry>> Player::take(const Step& step) {
   const auto rank = static_cast<int>(step.member);
   entry->pairs = pair_lists(plan.params, rank);
   std::byte* const base = addresses_->all().data();
-  const Result<Args> args = bare_args(plan.params, rank, base, base + send_bytes_, plan.known, entry->pairs);
+  const Result<Args> args = args_at(plan.params, rank, base, base + send_bytes_, plan.known, entry->pairs);
   if (!args.ok()) return args.status();
   const ibcoll_scheme_t scheme = plan.params.scheme;
   const uint32_t signature = call_signature(args.value(), plan.choice.name(), scheme, plan.params.p);
