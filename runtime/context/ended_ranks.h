@@ -17,7 +17,7 @@ class EndedRanks {
   EndedRanks(Bootstrap& bootstrap, Engine& engine) : bootstrap_(bootstrap), engine_(engine) {}
   // Takes what the launcher has reported. For a rank that has waited for a while; the context's lock is held.
   void poll() noexcept;
-  // Of these ranks no message is expected any more: applies their reports without a delay.
+  // No message of these ranks is expected any more: applies their reports without a delay.
   void apply(const std::vector<bool>& ranks) noexcept;
   // The launcher has reported the rank, and poll() has not applied that yet.
   bool reported(int job_rank) const noexcept {

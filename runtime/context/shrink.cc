@@ -22,8 +22,8 @@ Result<Arbiter::Verdict> vote(TeamHandle& team, Agreement& agreement, Call call,
                         guard);
 }
 
-// What each rank offers for the new team, by a ballot of those ranks. `died`: the ranks of the job that have, meanwhile;
-// the same on all others.
+// Collects what each rank offers for the new team, by a ballot of those ranks. `died`: the ranks of the job that have,
+// meanwhile; the same on all others.
 struct Gathered {
   std::vector<bool> died;
   uint64_t number = 0;

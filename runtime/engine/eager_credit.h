@@ -22,7 +22,7 @@ class EagerCredit {
     ++taken_;
     bytes_taken_ += bytes;
   }
-  // Of a message that was spilled: it counts over all collectives only.
+  // The message was spilled: it counts over all collectives only.
   void took_spilled(uint64_t bytes) noexcept { spilled_taken_ += bytes; }
   uint32_t taken() const noexcept { return taken_; }
   uint64_t bytes_taken() const noexcept { return bytes_taken_; }

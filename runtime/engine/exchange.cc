@@ -162,7 +162,7 @@ void Exchange::on_wanted(Channel& c, const Note& note, ConstBytes payload) noexc
   if (state_.may_access(bytes, Access::kRead)) put(c.peer, bytes, note.bytes);
 }
 
-// What the peer sent is here, and more will not come; nor will it take more.
+// All that the peer sent is here; it will send no more, and take no more.
 void Exchange::on_ended(int peer) noexcept {
   const Channel* const c = state_.find(peer);
   if (c && c->in.announced.head)

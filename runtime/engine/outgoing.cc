@@ -35,7 +35,7 @@ void Outgoing::want(Channel& c, uint64_t address, uint64_t bytes) noexcept {
 }
 
 void Outgoing::on_advertisement(Channel& c, const Note& note, ConstBytes payload) noexcept {
-  // Of a message that was spilled whole while the advertisement was on its way: it needs no answer.
+  // The message was spilled whole while its advertisement was on the way: that needs no answer.
   if (c.out.advertised++ + note.index < c.out.announced_sent) return;
   Message* const m = state_.message();
   if (!m || payload.size() != sizeof(RemoteRegion)) return;

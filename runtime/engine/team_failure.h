@@ -48,7 +48,7 @@ class TeamFailure {
   void explain(Status status) noexcept;
   bool see_death(int peer, Status status, Time now) noexcept;
   bool explained() const noexcept { return explained_; }
-  // Of the team: the rank whose death failed it, as seen here or by the rank that reported that; -1: none is known.
+  // Returns the rank whose death failed the team, as seen here or by the rank that reported it; -1: none is known.
   int dead_peer() const noexcept { return dead_peer_; }
   // Explains the death of the peer whose death was seen. Does not change the end of the suspicion.
   void explain_death(int peer, Status status) noexcept;

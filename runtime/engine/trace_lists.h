@@ -26,7 +26,7 @@ class TraceLists {
 
   // By epoch.
   const std::map<uint64_t, std::vector<int>>& teams() const noexcept { return teams_; }
-  // Of a list that a call has.
+  // Returns the sizes in a list that a call has.
   const std::vector<uint64_t>& counts(uint32_t number) const noexcept { return *lists_[number].sizes; }
 
  private:

@@ -36,7 +36,7 @@ inline void aim(ibv_send_wr& request, const Peer& peer, uint64_t landing_offset)
   request.wr.rdma.remote_addr = peer.connection.remote.landing_address + landing_offset;
   request.wr.rdma.rkey = peer.connection.remote.landing_key;
 }
-// What the request does, without its number, sources and flags.
+// Copies what the request does, without its number, sources and flags.
 inline void fill_in(ibv_send_wr& linked, const ibv_send_wr& request) {
   linked.opcode = request.opcode;
   linked.imm_data = request.imm_data;  // or the key that it invalidates

@@ -32,7 +32,7 @@ std::optional<SocketAddress> source_towards(const SocketAddress& target) {
 
 // `trouble`: a name server that did not answer, or a name that means the host itself on every host.
 std::optional<SocketAddress> source_towards(const std::string& host, Status& trouble) {
-  // That costs seconds: only for the first name.
+  // A name server that does not answer costs seconds: only the first name is tried then.
   static bool is_answered = true;
   if (!is_answered) return std::nullopt;
   const Result<std::vector<SocketAddress>> targets = look_up(host);

@@ -14,7 +14,7 @@ const CLI::Validator not_blank(
     },
     "");
 
-// Of a flag, whose value is "true" where none is given.
+// Checks the value of a flag, which is "true" where none is given.
 const CLI::Validator number_or_none(
     [](const std::string& text) {
       const bool digits = text.size() < 8 && text.find_first_not_of("0123456789") == std::string::npos;

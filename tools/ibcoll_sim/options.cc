@@ -133,7 +133,7 @@ void refuse(const CLI::App& app, const char* const (&options)[kCount], const cha
     if (app.get_option(option)->count() > 0) throw CLI::ValidationError(option, why);
 }
 
-// What the options of a replay and those of a simulated call have in common.
+// Reads the options that a replay and a simulated call have in common.
 void read_model(const Text& text, Options& options) {
   options.ports = chosen<sim::Ports>(kPorts, text.ports);
   options.gap_us = text.gap_us < 0 ? options.alpha_us : text.gap_us;

@@ -20,7 +20,7 @@ SharedCompletions& completions_of(const CompletionQueue& queue) { return complet
 
 Completion* ring_at(uint64_t offset) { return reinterpret_cast<Completion*>(File::get().at(offset)); }
 
-// What polls that found nothing are used for: others wait for what this process knows, or must learn.
+// Polls that find nothing do this: others wait for what this process knows, or must learn.
 void keep_house(CompletionQueue& queue) {
   constexpr uint32_t kOften = 64, kSeldom = 1024;
   if (++queue.empty_polls % kOften == 0) completions_of(queue).head.store(queue.next, std::memory_order_release);

@@ -18,9 +18,9 @@ struct CompletionQueue : ibv_cq {
   std::deque<std::pair<uint64_t, ibv_wc>> sent;  // of this process's own requests, with the time that they are due at
 };
 
-// Of a request of this process. `due`: 0, or the time before which it is not polled.
+// Adds the completion of a request of this process. `due`: 0, or the time before which it is not polled.
 void add_own(ibv_cq* queue, const ibv_wc& what, uint64_t due);
-// Of a receive of any process.
+// Adds the completion of a receive of any process.
 void add_to(uint32_t queue, const ibv_wc& what, uint64_t due);
 ibv_wc flushed(uint64_t id, uint32_t queue_pair);
 

@@ -26,7 +26,7 @@ struct Target {
   uint64_t address = 0;
 };
 
-// What `key` permits at this queue pair: `bytes` from `address` on. False: nothing of that.
+// Finds the `bytes` from `address` on that `key` permits at this queue pair. False: it does not permit them.
 bool find_target(uint32_t key, uint64_t address, uint64_t bytes, uint32_t access, const SharedQueuePair& at,
                  Target& target);
 

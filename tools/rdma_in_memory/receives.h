@@ -6,7 +6,7 @@
 
 namespace ibcoll::rdma_in_memory {
 
-// Of a queue pair, or shared by several.
+// The receives of a queue pair, or of several that share them.
 struct ReceiveQueue {
   uint32_t index = 0, most = 0;
   Lock posting;

@@ -20,7 +20,8 @@ std::vector<QueuePair*> waiting_pairs;
 std::atomic<size_t> waiting_count{0};
 std::atomic<uint64_t> polls{0};
 
-// Of a receiver that was not ready, by the code of min_rnr_timer, in units of 10 us (InfiniBand Architecture, 9.7.5.2.8).
+// How long to wait for a receiver that was not ready, by the code of min_rnr_timer, in units of 10 us (InfiniBand
+// Architecture, 9.7.5.2.8).
 constexpr uint32_t kNotReadyTimes[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
                                          48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
                                          2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};

@@ -47,7 +47,7 @@ Spans spans_of(const std::vector<RankTrace>& traces, const std::string& clock) {
   return spans;
 }
 
-// Of the calls; 0: there are none.
+// Returns when the first call begins; 0: there are none.
 int64_t begin_of(const Spans& spans) {
   int64_t begin = kFar;
   for (const auto& [key, span] : spans) begin = std::min(begin, span.first_arrival);

@@ -119,7 +119,7 @@ bool read_meaning(const std::string_view* words, RankTrace& trace, Record& r) {
   return r.type.empty() == r.operation.empty() && moment(words[5], r.wait_ns);
 }
 
-// Of the trace that begins with this line; 0: it is no trace.
+// Returns the version of the trace that begins with this line; 0: it is no trace.
 int version_of(std::string_view line) {
   if (!line.starts_with(kBegin)) return 0;
   line.remove_prefix(kBegin.size());
@@ -142,7 +142,7 @@ bool read_whole_numbers(Fields& fields, RankTrace& trace, LineCounts& follow) {
          number(fields["counts"], follow.counts);
 }
 
-// What is wrong with them; "": nothing.
+// Returns what is wrong with them; "": nothing.
 std::string read_reals(Fields& fields, RankTrace& trace) {
   struct Real {
     const char* name;

@@ -51,7 +51,7 @@ struct Region {
   int line = 0;
 };
 
-// What is known of a location while its events are read.
+// Holds what is known of a location while its events are read.
 struct Location {
   uint64_t group = 0;
   int rank = -1;

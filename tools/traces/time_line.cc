@@ -89,7 +89,7 @@ function name(call, style, y, a, b, wait) {
   ctx.fillText(call.name, (b - a - wait > style.width ? a + Math.max(0, wait) : a) + 6, y);
 }
 const middle = rank => top_ + row * (rank + 0.5);
-// What went to each peer: from when it began to when the peer had all of it, or, unknown there, to when it had left.
+// Lists what went to each peer: from when it began to when the peer had all of it or, unknown there, to when it left.
 function messages(call) {
   const landed = {};
   call.served.forEach((peers, i) => { for (const [peer, , , at] of peers) landed[peer + ">" + call.rank[i]] = at; });

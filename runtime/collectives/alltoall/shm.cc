@@ -24,7 +24,7 @@ Difference take(NodeWindow& w, const Args& a) {
   return {};
 }
 
-// Of each block, in a step.
+// Returns how many bytes of each block move in a step.
 uint64_t most_bytes(const NodeWindow& w) { return w.area_bytes() / static_cast<uint64_t>(w.size()) / 8 * 8; }
 
 OneStep one_step(const Args& a, const NodeWindow& w) {

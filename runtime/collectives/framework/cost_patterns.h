@@ -92,7 +92,7 @@ inline double late_tree_us(double height, double children, const CostModel& mode
   return height * level + (pieces > 1 ? pieces * m.stream_us(one) : asked_for_us(m, bytes));
 }
 
-// Of k-nomial trees, and so of the circulant graphs that are as deep.
+// Applies to k-nomial trees, and to circulant graphs, which are as deep.
 inline double knomial_height(double p, double radix) { return (p - 1) / p / (radix - 1); }
 // Levels above a rank of a binomial tree, in the mean: bits of its number.
 inline double binomial_depth(int p) {

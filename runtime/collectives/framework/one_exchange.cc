@@ -35,7 +35,7 @@ Bytes no_token(const Args&, int, int) { return {static_cast<std::byte*>(nullptr)
 ConstBytes operand(const Args& a, int, int) { return a.operand(); }
 Bytes one_operand(const Args& a, int, int) { return {static_cast<std::byte*>(nullptr), a.bytes}; }
 
-// Of two ranks, in their order.
+// Combines the operands of two ranks, in their order.
 void combine(const Args& a, const std::byte* mine, const std::byte* theirs, int rank) {
   if (rank == 0)
     a.reduction.combine(mine, theirs, a.recv.base, a.count);

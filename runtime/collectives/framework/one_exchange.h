@@ -22,7 +22,7 @@ struct OneExchange {
   // `combine`, if there is one, gets them.
   Bytes (*in)(const Args& args, int rank, int peer) = nullptr;
   void (*combine)(const Args& args, int rank, const std::byte* theirs) = nullptr;
-  // What takes no other rank; nullptr: nothing.
+  // Does what needs no other rank; nullptr: nothing does.
   void (*own)(const Args& args, int rank) = nullptr;
 
   explicit operator bool() const noexcept { return first < end; }

@@ -147,7 +147,7 @@ class NodeStage {
     return true;
   }
 
-  // What the node sends or receives as a unit, computed from the sizes that its ranks have published.
+  // Describes what the node sends or receives as a unit, from the sizes that its ranks have published.
   CubeData about() const noexcept {
     CubeData sum;
     sum.gather_root = static_cast<uint64_t>(here_);
@@ -205,8 +205,8 @@ inline double shm_tree_us(const Shape& s, const CostModel& m, int steps, bool bu
   return above + node_stage_us(s, m, block) + (built ? built_of_us(s.nodes, node, m) : tree_of_us(s.nodes, node, m));
 }
 
-// What is left when one late rank comes, of a gather and of a scatter. `between`: of that between the nodes, where the
-// late rank talks for its node. Only the root of a single node reads all blocks, or writes them.
+// The time that a gather, or a scatter, takes from the arrival of one late rank on. `between`: the part of it between
+// nodes, if the late rank talks for its node. Only the root of a single node reads all blocks, or writes them.
 inline bool goes_straight(const Shape& s) { return block_of(s) > std::min(s.parameter, s.area_bytes); }
 inline double late_node_gather_us(const Shape& s, const CostModel& model, double between) {
   if (goes_straight(s)) return late_up_us(s, model, s.p, 0, static_cast<double>(block_of(s)));

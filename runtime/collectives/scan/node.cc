@@ -91,7 +91,7 @@ double cost_us(const Shape& s, const CostModel& m) {
          (s.nodes > 1 ? between : 0) + shared;
 }
 
-// Of the rounds between nodes half wait for a late rank, in the mean, unless their bytes keep all busy.
+// In the mean, half of the rounds between nodes wait for a late rank, unless their bytes keep all busy.
 double late_us(const Shape& s, const CostModel& m) {
   return cost_us(s, m) - (s.nodes > 1 ? ceil_log2(s.nodes) * model_of_leaders(s, m).message_us(0) / 2 : 0);
 }

@@ -16,7 +16,7 @@ inline constexpr int kFallsThrough = -1;
 
 // A blocking call that does not repeat an earlier one.
 int run_anew(Communicator& comm, const Call& call) noexcept;
-// What is left of a blocking call whose number on the communicator is `number`, after ibcoll returned an error.
+// Ends a blocking call whose number on the communicator is `number`, after ibcoll returned an error.
 int run_failed(Communicator& comm, const Call& call, uint64_t number, ibcoll_status_t status) noexcept;
 
 // A blocking call: an error code of MPI, already raised by the route, or kFallsThrough.

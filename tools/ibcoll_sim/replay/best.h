@@ -16,7 +16,7 @@ struct BestOfSites {
   size_t left_out = 0;             // sites that were not tried, as the effort is limited
 };
 
-// Of each site some calls are run again alone, with the arrivals of `moments`, by the algorithms of lowest predicted
+// Runs some calls of each site again, alone, with the arrivals of `moments`, by the algorithms of lowest predicted
 // cost, beginning with the site that takes longest. `times`: of these moments.
 Result<BestOfSites> best_of_sites(const KnownCalls& calls, const Choices& current, const std::vector<Moments>& moments,
                                   const JobTimes& times);

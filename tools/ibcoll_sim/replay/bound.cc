@@ -45,7 +45,7 @@ double needed(const oracle::CallParams& params, int from, int rank) {
   }
 }
 
-// What several sources have for a rank comes as one block.
+// The data of several sources comes to a rank as one block.
 bool combines(const oracle::CallParams& params) {
   return params.row().reduces() || params.collective == IBCOLL_BARRIER;
 }

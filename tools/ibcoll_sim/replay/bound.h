@@ -13,7 +13,7 @@
 
 namespace ibcoll::simulator {
 
-// Of one kind of call.
+// The bound of one kind of call.
 class Bound {
  public:
   Bound(const Options& machine, const Placement& placement, oracle::CallParams params);

@@ -21,7 +21,7 @@ Player::Player(const KnownCalls& calls, const Choices& choices, double speedup, 
       teams_(recording_.teams.size(), -1),
       ranks_(static_cast<size_t>(recording_.ranks)) {}
 
-// What a run that has failed left in flight.
+// Ends what a failed run left in flight.
 Player::~Player() {
   for (const auto& [entry, owner] : flying_)
     if (entry->request->in_flight()) entry->request->end(failure_);

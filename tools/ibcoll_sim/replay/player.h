@@ -50,7 +50,7 @@ class Player {
     PairLists pairs;
     std::unique_ptr<Request> request;
   };
-  // Of a plan and a team rank.
+  // The requests of a plan on a team rank.
   struct Pool {
     uint32_t left = 0;  // calls that are still to be started
     std::vector<std::unique_ptr<Entry>> idle;

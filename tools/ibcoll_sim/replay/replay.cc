@@ -63,7 +63,7 @@ uint64_t bytes_of(const Recording& recording, uint64_t copies) {
   return copies * (moments + steps * sizeof(Step));
 }
 
-// What was recorded, on the machine where it was.
+// Replays what was recorded, on the machine that recorded it.
 Status play_recorded(const Options& machine, ReplayResult& result) {
   const KnownCalls calls(result.recording, machine);
   const double total_s = result.variants.front().times.total;

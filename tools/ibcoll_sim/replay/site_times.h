@@ -27,7 +27,7 @@ struct JobTimes {
   SiteTimes sum() const;
 };
 
-// Of a call, in bytes.
+// Returns the mean block of a call, in bytes.
 double mean_block(const Recording& recording, const CallKind& kind);
 
 // `machine`: for the bound; nullptr: it stays 0.
