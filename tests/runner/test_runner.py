@@ -32,8 +32,8 @@ class Runner(unittest.TestCase):
         self.file.write_text(CASES)
 
     def run_words(self, *words, seconds=60, **environment):
-        return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=seconds, check=False,
-                              env={**os.environ, **{name: str(value) for name, value in environment.items()}})
+        return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=seconds,
+                              check=False, env={**os.environ, **{name: str(value) for name, value in environment.items()}})
 
     def cases(self, *words):
         """The exit code, and what ran as {case: result}."""
@@ -119,19 +119,20 @@ class Runner(unittest.TestCase):
             mount -t tmpfs -o size=64K none '{self.folder}' || exit 9
             {TESTS}/run -B '{tree}' mutants; echo "first $?"
             mount -o remount,size=52M '{self.folder}'
-            (until [ -s '{tree}/tests/ctest.log' ]; do sleep 0.05; done; cat /dev/zero >'{self.folder}/fill') 2>/dev/null &
+            (until [ -s '{tree}/tests/ctest.log' ]; do sleep 0.05; done
+             cat /dev/zero >'{self.folder}/fill') 2>/dev/null &
             {TESTS}/run -B '{tree}' mutants; echo "second $?"
             wait; rm '{self.folder}/fill'
             mount -o remount,size=1G '{self.folder}'
             {TESTS}/run -B '{tree}' mutants; echo "third $?" """, seconds=200)
         first, second, third = re.split(r"first \d+\n|second \d+\n", done.stdout)
-        self.assertEqual(re.findall(r"^(?:first|second|third) \d+$", done.stdout, re.M), ["first 1", "second 1", "third 0"],
-                         done.stdout + done.stderr)
+        self.assertEqual(re.findall(r"^(?:first|second|third) \d+$", done.stdout, re.M),
+                         ["first 1", "second 1", "third 0"], done.stdout + done.stderr)
         self.assertEqual(first, "0 passed, 1 failed\n")
         self.assertRegex(second, r"(?m)^0 passed, 1 failed\n\Z")
         self.assertRegex(third, r"(?m)^[1-9]\d* passed, 0 failed\n")
-        self.assertGreaterEqual(done.stderr.count(f"MB are left where {tree} is; a build takes 1 GB. Make room and repeat"), 2,
-                                done.stderr)
+        said = f"MB are left where {tree} is; a build takes 1 GB. Make room and repeat"
+        self.assertGreaterEqual(done.stderr.count(said), 2, done.stderr)
 
     def old_compiler(self):
         compiler = self.folder / "g++-9"
@@ -141,7 +142,8 @@ class Runner(unittest.TestCase):
 
     def test_a_compiler_that_is_too_old_is_named(self):
         too_old = r"g\+\+-9 is GNU 9\.\d+\.\d+, and ibcoll needs 12 or later\. Install it"
-        done = self.run_words("cmake", "-G", "Ninja", "-S", TESTS.parent, "-B", self.folder / "a tree", CXX=self.old_compiler())
+        done = self.run_words("cmake", "-G", "Ninja", "-S", TESTS.parent, "-B", self.folder / "a tree",
+                              CXX=self.old_compiler())
         self.assertNotEqual(done.returncode, 0)
         self.assertRegex(" ".join(done.stderr.split()), too_old)
         done = self.run_words(TESTS / "run", "-B", self.folder / "b", "mutants", "layering", CXX=self.old_compiler())
@@ -160,7 +162,8 @@ class Runner(unittest.TestCase):
             for file in pathlib.Path(folder).iterdir():
                 if file.name != "sudo" and not (tools / file.name).exists():
                     (tools / file.name).symlink_to(file)
-        for words, package in ((("tools/quickstart",), "cmake"), (("tests/run", "-B", self.folder / "b", "mutants"), "clang-format")):
+        for words, package in ((("tools/quickstart",), "cmake"),
+                               (("tests/run", "-B", self.folder / "b", "mutants"), "clang-format")):
             done = self.run_words(TESTS.parent / words[0], *words[1:], PATH=tools)
             self.assertEqual(done.returncode, 1, done.stdout)
             self.assertRegex(done.stderr, rf"let an administrator run: apt-get install .*\b{package}\b")

@@ -38,8 +38,8 @@ const canvas = document.getElementById("c"), ctx = canvas.getContext("2d"), tip 
 const left = 70, top_ = 8, row = Math.max(8, Math.min(34, 600 / trace.ranks));
 const end = trace.calls.reduce((most, c) => Math.max(most, ...c.exit), trace.least);
 const names = [...new Set(trace.calls.map(c => c.name))];
-// The colours of seven collectives, chosen so that colour-blind readers can distinguish them. Further collectives repeat
-// the colours, with a dark lower half.
+// The colours of seven collectives; colour-blind readers can distinguish them. Further collectives repeat the colours,
+// with a dark lower half.
 const colours = ["#a0b4e9", "#e4a80c", "#1dcb9e", "#dede84", "#4662c3", "#cc2603", "#9d4f86"];
 const styles = new Map(names.map((name, i) => [name, { fill: colours[i % colours.length],
   text: i % colours.length < 4 ? "#000" : "#fff", half: i >= colours.length }]));
