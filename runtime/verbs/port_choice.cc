@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <tuple>
 
 #include "runtime/base/subnet.h"
 #include "runtime/machine/private_address.h"

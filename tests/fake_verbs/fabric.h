@@ -2,6 +2,7 @@
 // The state that all devices of the process share: the lock, chance, objects by number and key, and what is under way.
 #pragma once
 
+#include <cerrno>
 #include <deque>
 #include <map>
 #include <mutex>

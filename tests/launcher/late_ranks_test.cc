@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/ibcoll_run/late_ranks.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace ibcoll::run {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <barrier>
+#include <chrono>
 #include <cstring>
 #include <set>
 #include <sstream>
