@@ -43,6 +43,7 @@ SLURM = "slurm"
 PMPI = "pmpi"
 BROWSER = "browser"
 CLUSTERS = "clusters"
+RUNNER = "runner"
 SURVIVORS, LOST_HOST = "survivors", "lost_host"
 SUITES = {
     UNIT: google_test("ibcoll_unit_tests"),
@@ -68,6 +69,7 @@ SUITES = {
                         "ibcoll_tune", "ibcoll_mpi"),
     CALL_SITES: python_test("tests/tools/test_trace.py", "ibcoll_trace_module", "ibcoll_trace"),
     LAYERING: python_test("tests/layering"),
+    RUNNER: python_test("tests/runner"),
     DOCS: python_test("tests/docs", "ibcoll_tables"),  # but for options
     TOOL_PAGES: python_test("tests/docs", "ibcoll_run", "ibcoll_perf", "ibcoll_info", "ibcoll_sim", "ibcoll_trace", "ibcoll_tune",
                             "ibcoll_tables"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is wrong in a source, a page or a package although every program works."""
 
-from .fault import CLUSTERS, DOCS, FORMAT, Fault, HEADERS, INSTALLED, LAYERING, TIDY, TOOL_PAGES
+from .fault import CLUSTERS, DOCS, FORMAT, Fault, HEADERS, INSTALLED, LAYERING, RUNNER, TIDY, TOOL_PAGES
 
 FAULTS = [
     Fault("podman_without_standard_input", "docs/clusters.md", '--rsh "podman exec -i"', '--rsh "podman exec"',
@@ -36,6 +36,16 @@ FAULTS = [
     Fault("factor_of_a_cost_in_an_algorithm", "runtime/collectives/allgather/direct.cc",
           "return cost::kSecondChoice * ", "return 1.05 * ",
           LAYERING, "test_layering.ThisTree"),
+    Fault("run_without_results_that_succeeds", "tests/run",
+          '|| { tools/room_left "$builds"; say "0 passed, 1 failed"; exit 1; }', "|| return 0",
+          RUNNER, "test_a_run_on_a_full_disk_fails_and_the_next_one_goes_on"),
+    Fault("full_disk_that_nobody_names", "tools/room_left", "[[ $left -ge 50 ]]", "[[ $left -ge 0 ]]",
+          RUNNER, "test_a_full_disk_is_named"),
+    Fault("reason_of_each_suite_again", "tests/run", "((++missing == 1)) || continue", "true || continue",
+          RUNNER, "test_a_compiler_that_is_too_old_is_named"),
+    Fault("administrator_reads_half_of_the_packages", "tools/install_packages",
+          'let an administrator run: apt-get install ${missing[*]}', 'let an administrator run: apt-get install ${missing[0]}',
+          RUNNER, "test_who_is_not_root_reads_what_an_administrator_types"),
     Fault("algorithm_that_is_not_listed", "runtime/CMakeLists.txt",
           "  allgather/bruck\n", "", LAYERING, "test_layering.ThisTree"),
     Fault("setting_has_another_name", "runtime/base/settings.cc",
