@@ -15,7 +15,8 @@ namespace ibcoll {
 // Its index: whether the sender can notify all others, or the receiver has to pass it on.
 enum class AbortReach : uint16_t { kNotifiesAll, kPassOn };
 
-// `failed_op`: the call that failed the team; 0: not known. `dead_peer`: of the team, whose death did; -1: none.
+// `failed_op`: the call that failed the team; 0: not known. `dead_peer`: the rank of the team whose death is the cause;
+// -1: no death is, or none is known.
 inline Note abort_note(uint64_t epoch, const Status& failure, uint32_t completed, uint32_t failed_op = 0,
                        AbortReach reach = AbortReach::kNotifiesAll, int dead_peer = -1) noexcept {
   const auto code = static_cast<uint64_t>(static_cast<int64_t>(failure.code()));

@@ -48,7 +48,8 @@ class TeamFailure {
   void explain(Status status) noexcept;
   bool see_death(int peer, Status status, Time now) noexcept;
   bool explained() const noexcept { return explained_; }
-  // Returns the rank whose death failed the team, as seen here or by the rank that reported it; -1: none is known.
+  // Returns the rank of the team whose death is the cause. This rank has noticed that death, or another rank has reported
+  // it. -1: the cause is no death, or no rank is known.
   int dead_peer() const noexcept { return dead_peer_; }
   // Explains the death of the peer whose death was seen. Does not change the end of the suspicion.
   void explain_death(int peer, Status status) noexcept;

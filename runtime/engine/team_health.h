@@ -38,7 +38,7 @@ class TeamHealth {
   // A better reason for that, which counts unless ranks were notified of the other one.
   void explain_death(int peer, std::string_view how) noexcept;
   // Another rank has notified this one. `pass_on`: and may not reach all others.
-  // `dead_peer`: whose death that is; -1: none, or not known.
+  // `dead_peer`: the rank of the team whose death is the cause; -1: no death is, or none is known.
   void learn(Status status, uint32_t op, bool pass_on, int dead_peer) noexcept;
   // Other ranks wait in vain for what another process has overwritten in the node window, and would blame this rank.
   void check_own_line() noexcept;

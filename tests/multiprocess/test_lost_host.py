@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A job that goes on without a host that was cut off. The two hosts and the switch between them are namespaces."""
+"""A job runs on two hosts, and one of them loses its network: the ranks of the other one finish the job. Each host is a
+network namespace; a third namespace, with a bridge, is the switch between them."""
 
 import contextlib
 import os

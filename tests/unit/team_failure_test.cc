@@ -178,7 +178,7 @@ TEST(TeamFailure, ItsOwnReasonEndsTheDoubtAboutADeath) {
   EXPECT_TRUE(one.fail(system_error("its own"), 20));
   EXPECT_FALSE(one.learn(system_error("told"), 30));
   EXPECT_EQ(one.status().text(), "its own");
-  EXPECT_EQ(one.dead_peer(), -1) << "others are not told that the death was the reason";
+  EXPECT_EQ(one.dead_peer(), -1) << "notices to other ranks do not name the death as the cause";
   EXPECT_EQ(asked_of(one, takes_it), (std::vector<int>{0, 2, 3})) << "each once";
 }
 

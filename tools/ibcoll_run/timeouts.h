@@ -14,8 +14,8 @@ struct Timeouts {
   // Without a byte from the launcher, an agent ends its ranks. A launcher may be stopped, by a debugger or SIGSTOP, or
   // may hang in a write to a file server. By default a collective waits as long for its ranks.
   double launcher_silence = 600;
-  // The same two where a job goes on without a lost host: its ranks end before they count as dead, also where the
-  // variable asks for less.
+  // The same two with --keep-going. When the network between launcher and agent fails, the agent ends its ranks first,
+  // and the launcher declares them dead later: no rank that counts as dead runs. Shorter limits keep this order.
   static constexpr double kAgentSilenceOfSurvivors = 15;
   static constexpr double kLauncherSilenceOfSurvivors = 10;
   // From connecting to the rendezvous until the client has proved that it is a rank.
