@@ -94,6 +94,9 @@ class Packages(unittest.TestCase):
             self.assertIn(library, fields["Recommends"])
             self.assertNotIn(library, fields["Depends"])
 
+    def test_tools_read_otf2(self):
+        self.assertIn("libopen-trace-format2-", run("dpkg-deb", "-f", self.files["ibcoll-tools"], "Depends").stdout)
+
     def test_in_an_empty_debian(self):
         mirror = os.environ.get("IBCOLL_DEBIAN_MIRROR", "http://deb.debian.org/debian")
         script = ["set -eux", "cd", "export OMPI_MCA_rmaps_base_oversubscribe=1",

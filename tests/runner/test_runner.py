@@ -192,6 +192,14 @@ class Runner(unittest.TestCase):
             done = self.run_words(copy, PATH=f"{tools}:{without}")
             self.assertIn("let an administrator run: apt-get install ", done.stderr)
 
+    def test_debian_builds_with_all_that_a_build_takes(self):
+        """A library that is not there leaves out what needs it, and says nothing."""
+        known = dict(line.split(": ", 1) for line in self.run_words(TESTS.parent / "tools/install_packages", "-h").stdout.splitlines()
+                     if ": " in line and line.split(": ")[0].isalpha())
+        control = (TESTS.parent / "debian/control").read_text().split("\n\n")[0]
+        depends = {line.split()[0].rstrip(",") for line in control.split("Build-Depends:")[1].splitlines()}
+        self.assertEqual(set(known["build"].split()) - depends, {"g++"}, "g++ is always there")
+
     def test_sweeps_are_named_where_they_are_asked_for(self):
         usual, everything = (self.run_words(TESTS / "run", "-l", *words).stdout.split() for words in ((), ("--all",)))
         self.assertIn("unit", usual)
