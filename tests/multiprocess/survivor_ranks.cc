@@ -15,6 +15,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "tests/multiprocess/checked_call.h"
@@ -145,17 +146,57 @@ void random_deaths(Rank& self, unsigned seed, int deaths) {
 // ---------------------------------------------------------------- ballots that cannot be decided
 
 // Two teams of the same ranks, each rank in the ballot of one. Those that come to the ballot later get its answer, too.
-void overlapping(Rank& self) {
+void same_ranks(Rank& self) {
   const TeamOwner one = split(self.world, 0, self.rank), other = split(self.world, 0, -self.rank);
   uint64_t flags = 1;
   int count = 0;
   const bool first = self.rank == 0;
   for (const ibcoll_team_t team : {first ? one.get() : other.get(), first ? other.get() : one.get()})
     expect_error(ibcoll_team_agree(team, &flags, nullptr, &count), IBCOLL_ERR_MISMATCH,
-                 "waits for rank 0, which is in ibcoll_team_agree of ranks 0-2", "overlapping ballots");
+                 "waits for rank 0, which is in ibcoll_team_agree of ranks 0-2", "ballots of the same ranks");
   flags = self.rank == 1 ? 5 : 7;
   expect_ok(ibcoll_team_agree(one.get(), &flags, nullptr, &count), "ibcoll_team_agree after it");
   expect(flags == 5 && count == 0, "flags {}, {} dead", flags, count);
+}
+
+// The team of these ranks of the job, which all ranks make; empty on other ranks.
+TeamOwner team_of(const Rank& self, const std::vector<int>& ranks) {
+  ibcoll_team_t team = nullptr;
+  expect_ok(ibcoll_team_create(self.world, ranks.data(), static_cast<int>(ranks.size()), &team), "ibcoll_team_create");
+  return TeamOwner(team);
+}
+
+// Five ranks, of which the last one dies. The middle ones are in both teams, and begin with the ballot of one each.
+void overlapping(Rank& self) {
+  const TeamOwner lower = team_of(self, {0, 1, 2, 4}), upper = team_of(self, {1, 2, 3, 4});
+  if (self.rank == 4) ::raise(SIGKILL);
+  const ibcoll_team_t first = self.rank < 2 ? lower.get() : upper.get();
+  const ibcoll_team_t second = self.rank < 2 ? upper.get() : lower.get();  // none on the outer ranks
+  uint64_t flags = 1;
+  ibcoll_team_t shrunk = nullptr;
+  for (const bool shrinks : {false, true}) {
+    for (const ibcoll_team_t team : {first, second}) {
+      if (!team) continue;
+      int count = 0;
+      const ibcoll_status_t status =
+          shrinks ? ibcoll_team_shrink(team, &shrunk) : ibcoll_team_agree(team, &flags, nullptr, &count);
+      const char* const call = shrinks ? "ibcoll_team_shrink" : "ibcoll_team_agree";
+      for (const auto& [waits, ranks, other] : {std::tuple("0-2, 4", 2, "1-4"), std::tuple("1-4", 1, "0-2, 4")})
+        expect_error(
+            status, IBCOLL_ERR_MISMATCH,
+            fmt::format("{0} of ranks {1} waits for rank {2}, which is in {0} of ranks {3}", call, waits, ranks, other),
+            "overlapping ballots");
+      expect(shrunk == nullptr, "a team in spite of that");
+    }
+  }
+  for (const bool is_lower : {true, false}) {
+    const ibcoll_team_t team = is_lower ? lower.get() : upper.get();
+    if (!team || !expect_ok(ibcoll_team_shrink(team, &shrunk), "ibcoll_team_shrink by the same order on all")) continue;
+    const TeamOwner owner(shrunk);
+    const int begin = is_lower ? 0 : 1;
+    expect(work(self, shrunk, {begin, begin + 1, begin + 2}, 3), "{}", ibcoll_last_error());
+    agree_once(shrunk);
+  }
 }
 
 void other_calls(Rank& self) {
@@ -381,9 +422,15 @@ int run(const std::vector<std::string>& words) {
   self.rank = ibcoll_context_rank(self.context);
   self.size = ibcoll_context_size(self.context);
   set_rank_of_lines(self.rank);
-  const std::map<std::string, std::function<void(Rank&)>> scenarios = {
-      {"overlapping", overlapping}, {"other_calls", other_calls}, {"late", late},           {"deserted", deserted},
-      {"one_by_one", one_by_one},   {"lost_host", lost_host},     {"arguments", arguments}, {"alone", alone}};
+  const std::map<std::string, std::function<void(Rank&)>> scenarios = {{"same_ranks", same_ranks},
+                                                                       {"overlapping", overlapping},
+                                                                       {"other_calls", other_calls},
+                                                                       {"late", late},
+                                                                       {"deserted", deserted},
+                                                                       {"one_by_one", one_by_one},
+                                                                       {"lost_host", lost_host},
+                                                                       {"arguments", arguments},
+                                                                       {"alone", alone}};
   if (words[0] == "random")
     random_deaths(self, static_cast<unsigned>(std::stoul(words.at(1))), std::stoi(words.at(2)));
   else if (words[0] == "stopped")

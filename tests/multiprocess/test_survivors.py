@@ -60,7 +60,10 @@ class Survivors(unittest.TestCase):
         self.assertNotIn("WRONG", done.stderr, ranks.story(done))
 
     def test_ballots_that_wait_for_each_other_fail_and_name_each_other(self):
-        self.check_scenario("overlapping")
+        self.check_scenario("same_ranks")
+        for where in (ONE_NODE, TWO_NODES, RDMA):
+            with self.subTest(where=where):
+                self.check_scenario("overlapping", size=5, where=where)
 
     def test_agree_beside_shrink_is_a_mismatch(self):
         self.check_scenario("other_calls")
