@@ -288,6 +288,54 @@ TEST(ProgramReplay, PeersTakeTheAlgorithmsOfTheirTables) {
   EXPECT_EQ(of("mpich", IBCOLL_BCAST, 16, 12289), "scatter_allgather");
   EXPECT_EQ(of("mpich", IBCOLL_ALLTOALL, 7, 100), "direct");
   EXPECT_EQ(of("mpich", IBCOLL_ALLTOALL, 8, 256), "bruck:2");
+  for (const int p : {8, 12, 100}) {  // the whole message counts, whatever the number of ranks
+    EXPECT_EQ(of("mpich", IBCOLL_BCAST, p, 12288), "binomial");
+    EXPECT_EQ(of("mpich", IBCOLL_BCAST, p, 12289), "scatter_allgather");
+  }
+  EXPECT_EQ(of("mpich", IBCOLL_ALLGATHER, 64, 8191), "recursive_doubling");
+  EXPECT_EQ(of("mpich", IBCOLL_ALLGATHER, 64, 8192), "ring");
+  EXPECT_EQ(of("openmpi", IBCOLL_BCAST, 6, 1 << 20), "chain:16M");  // its fixed decisions cut nothing into segments
+  EXPECT_EQ(of("openmpi", IBCOLL_BCAST, 1023, 16384), "binomial");
+  EXPECT_EQ(of("openmpi", IBCOLL_BCAST, 1024, 16384), "knomial:4");
+  EXPECT_EQ(of("openmpi", IBCOLL_REDUCE_SCATTER_BLOCK, 24, 524288), "");
+  EXPECT_EQ(of("openmpi", IBCOLL_REDUCE_SCATTER, 24, 8192), "recursive_halving");  // 192 KB of all ranks
+  EXPECT_EQ(of("openmpi", IBCOLL_GATHER, 300, 2048), "linear");
+}
+
+// An algorithm that cuts a vector into parts for the ranks needs elements enough.
+TEST(ProgramReplay, PeersTakeOthersForFewElements) {
+  Shape shape;
+  shape.element_bytes = 8;
+  const auto of = [&](const char* peer, ibcoll_collective_t collective, int p, uint64_t elements) {
+    shape.p = p, shape.bytes = 8 * elements;
+    return peer_algorithm(peer, collective, shape, false);
+  };
+  EXPECT_EQ(of("openmpi", IBCOLL_ALLREDUCE, 6, 1), "recursive_doubling");  // not the ring
+  EXPECT_EQ(of("openmpi", IBCOLL_ALLREDUCE, 3, 512), "ring");
+  EXPECT_EQ(of("openmpi", IBCOLL_ALLREDUCE, 40, 31), "");  // not rabenseifner, but a reduce and a bcast
+  EXPECT_EQ(of("openmpi", IBCOLL_ALLREDUCE, 40, 32), "rabenseifner");
+  EXPECT_EQ(of("openmpi", IBCOLL_REDUCE, 3, 0), "linear");
+  EXPECT_EQ(of("mpich", IBCOLL_ALLREDUCE, 40, 31), "recursive_doubling");
+  EXPECT_EQ(of("mpich", IBCOLL_ALLREDUCE, 40, 32), "rabenseifner");
+  EXPECT_EQ(of("mpich", IBCOLL_REDUCE, 600, 511), "binomial");
+  EXPECT_EQ(of("mpich", IBCOLL_REDUCE, 600, 512), "reduce_scatter_gather");
+}
+
+TEST(ProgramReplay, PeersKeepTheOrderOfOperands) {
+  Shape shape;
+  shape.commutative = false;
+  const auto of = [&](ibcoll_collective_t collective, int p, uint64_t bytes) {
+    shape.p = p, shape.bytes = bytes, shape.total = bytes * static_cast<uint64_t>(p);
+    return peer_algorithm("openmpi", collective, shape, true);
+  };
+  EXPECT_EQ(of(IBCOLL_ALLREDUCE, 3, 131071), "recursive_doubling");
+  EXPECT_EQ(of(IBCOLL_ALLREDUCE, 3, 131072), "");
+  EXPECT_EQ(of(IBCOLL_ALLREDUCE, 511, 4095), "");
+  EXPECT_EQ(of(IBCOLL_REDUCE, 7, 8), "linear");
+  EXPECT_EQ(of(IBCOLL_REDUCE, 15, 1023), "binomial");
+  EXPECT_EQ(of(IBCOLL_REDUCE, 15, 1024), "linear");
+  EXPECT_EQ(of(IBCOLL_REDUCE_SCATTER, 15, 1024), "");
+  EXPECT_EQ(of(IBCOLL_SCAN, 15, 1024), "linear");
 }
 
 // Each name of the tables is one of ibcoll's, and applies to the ranks and sizes for which it stands there.

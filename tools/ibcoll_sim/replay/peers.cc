@@ -3,9 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <iterator>
+#include <span>
 #include <string_view>
 
 namespace ibcoll::simulator {
@@ -21,7 +22,8 @@ struct Row {
   std::string_view names;
 };
 
-// ompi/mca/coll/tuned/coll_tuned_decision_fixed.c, for operations that commute.
+// ompi/mca/coll/tuned/coll_tuned_decision_fixed.c, the same in 4.1.0 and all later versions of 4.1, for operations that
+// commute; and coll/basic for what coll/tuned leaves to it (gatherv, scatterv, scan, exscan).
 constexpr Row kOpenMpi[] = {
     {IBCOLL_BARRIER, 4, "dissemination"},
     {IBCOLL_BARRIER, 8, "tree:p"},
@@ -31,9 +33,9 @@ constexpr Row kOpenMpi[] = {
     {IBCOLL_BARRIER, 4096, "tree:2"},
     {IBCOLL_BARRIER, 0, "dissemination"},
     {IBCOLL_BCAST, 4,
-     "chain 32 binomial 256 chain 512 knomial:4 1024 knomial:p 32768 binomial 131072 chain 262144 knomial:p 524288 "
-     "binomial"},
-    {IBCOLL_BCAST, 8, "binomial 8192 knomial:p 1048576 chain"},
+     "chain:16M 32 binomial 256 chain:16M 512 knomial:4 1024 knomial:p 32768 binomial 131072 chain:16M 262144 "
+     "knomial:p 524288 binomial"},
+    {IBCOLL_BCAST, 8, "binomial 8192 knomial:p 1048576 chain:16M"},
     {IBCOLL_BCAST, 16, "knomial:4 8 binomial 64 knomial:4 4096 binomial 32768 knomial:p"},
     {IBCOLL_BCAST, 32, "knomial:4 4096 binomial 1048576 scatter_allgather"},
     {IBCOLL_BCAST, 64, "binomial 2048 knomial:4"},
@@ -129,6 +131,27 @@ constexpr Row kOpenMpi[] = {
     {IBCOLL_EXSCAN, 0, "linear"},
 };
 
+// The same for operations that do not commute.
+constexpr Row kOpenMpiInOrder[] = {
+    {IBCOLL_ALLREDUCE, 4, "recursive_doubling 131072 ~"},
+    {IBCOLL_ALLREDUCE, 8, "recursive_doubling"},
+    {IBCOLL_ALLREDUCE, 16, "recursive_doubling 1048576 ~"},
+    {IBCOLL_ALLREDUCE, 128, "recursive_doubling"},
+    {IBCOLL_ALLREDUCE, 256, "~ 131072 recursive_doubling 524288 ~"},
+    {IBCOLL_ALLREDUCE, 512, "~ 4096 recursive_doubling 524288 ~"},
+    {IBCOLL_ALLREDUCE, 0, "~ 2048 recursive_doubling"},
+    {IBCOLL_REDUCE, 4, "binomial 8 linear"},
+    {IBCOLL_REDUCE, 8, "linear"},
+    {IBCOLL_REDUCE, 16, "binomial 1024 linear 8192 binomial 16384 linear 262144 binomial"},
+    {IBCOLL_REDUCE, 128, "binomial"},
+    {IBCOLL_REDUCE, 256, "binomial 512 linear 1024 binomial"},
+    {IBCOLL_REDUCE, 0, "binomial"},
+    {IBCOLL_REDUCE_SCATTER, 0, "~"},
+    {IBCOLL_REDUCE_SCATTER_BLOCK, 0, "~"},
+    {IBCOLL_SCAN, 0, "linear"},
+    {IBCOLL_EXSCAN, 0, "linear"},
+};
+
 std::string by_bytes(std::string_view names, uint64_t bytes) {
   while (true) {
     const size_t end = names.find(' ');
@@ -143,36 +166,46 @@ std::string by_bytes(std::string_view names, uint64_t bytes) {
 
 bool is_power_of_two(int p) { return std::has_single_bit(static_cast<unsigned>(p)); }
 
-std::string of_open_mpi(ibcoll_collective_t collective, const Shape& shape) {
+// A vector with fewer elements than this is not split into a part for each rank of a power of two.
+uint64_t least_elements(int p) { return std::bit_floor(static_cast<unsigned>(p)); }
+
+// What ompi/mca/coll/base runs in place of an algorithm for which the ranks, or the elements, do not suffice.
+std::string in_place_of(std::string name, ibcoll_collective_t collective, const Shape& shape) {
+  if (name.ends_with(":p")) return fmt::format("{}:{}", name.substr(0, name.size() - 2), std::max(2, shape.p));
   const Collective& of = kCatalog[collective];
-  if (!shape.commutative)
-    return collective == IBCOLL_ALLREDUCE ? "recursive_doubling" : collective == IBCOLL_REDUCE ? "linear" : "";
+  if (name == "recursive_doubling" && !of.reduces() && !is_power_of_two(shape.p)) return "bruck";
+  if (name == "neighbor_exchange" && shape.p % 2 != 0) return "ring";
+  const uint64_t elements = shape.bytes / shape.element_bytes;
+  if (collective == IBCOLL_ALLREDUCE && name == "ring" && elements < static_cast<uint64_t>(shape.p))
+    return "recursive_doubling";
+  if (collective == IBCOLL_ALLREDUCE && name == "rabenseifner" && elements < least_elements(shape.p)) return "~";
+  if (name == "reduce_scatter_gather" && elements < least_elements(shape.p)) return "linear";
+  return name;
+}
+
+std::string of_open_mpi(ibcoll_collective_t collective, const Shape& shape) {
   uint64_t bytes = shape.bytes;
   if (collective == IBCOLL_REDUCE_SCATTER) bytes = shape.total;
   if (collective == IBCOLL_ALLGATHERV) bytes = shape.total / static_cast<uint64_t>(shape.p);
-  for (const Row& row : kOpenMpi) {
+  for (const Row& row : shape.commutative ? std::span<const Row>(kOpenMpi) : kOpenMpiInOrder) {
     if (row.collective != collective || (row.below > 0 && shape.p >= row.below)) continue;
-    std::string name = by_bytes(row.names, bytes);
-    if (name.ends_with(":p")) name = fmt::format("{}:{}", name.substr(0, name.size() - 2), std::max(2, shape.p));
-    if (name == "recursive_doubling" && !of.reduces() && !is_power_of_two(shape.p)) name = "bruck";
-    if (name == "neighbor_exchange" && shape.p % 2 != 0) name = "ring";
+    const std::string name = in_place_of(by_bytes(row.names, bytes), collective, shape);
     return name == "~" ? "" : name;
   }
   return "";
 }
 
-// maint/tuning/coll/mpir/generic.json
+// maint/tuning/coll/mpir/generic.json of 4.0, where the size of a bcast is the whole message.
 std::string of_mpich(ibcoll_collective_t collective, const Shape& shape, bool user_operation) {
   const int p = shape.p;
   const bool pow2 = is_power_of_two(p);
-  const uint64_t bytes = shape.bytes, each = bytes / static_cast<uint64_t>(p);
-  const bool enough = !user_operation && bytes / shape.element_bytes >= std::bit_floor(static_cast<unsigned>(p));
+  const uint64_t bytes = shape.bytes;
+  const bool enough = !user_operation && bytes / shape.element_bytes >= least_elements(p);
   switch (collective) {
     case IBCOLL_BARRIER:
       return "dissemination";
     case IBCOLL_BCAST:
-      if (p < 8 || (pow2 ? bytes <= 12288 : each <= 12288)) return "binomial";
-      return "scatter_allgather";
+      return p < 8 || bytes <= 12288 ? "binomial" : "scatter_allgather";
     case IBCOLL_ALLGATHER:
     case IBCOLL_ALLGATHERV:
       if (pow2) return shape.total < 524288 ? "recursive_doubling" : "ring";

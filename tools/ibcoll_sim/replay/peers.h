@@ -9,7 +9,7 @@
 
 namespace ibcoll::simulator {
 
-// "openmpi" (the fixed decisions of coll/tuned in Open MPI 4.1) and "mpich" (generic.json of MPICH 4, without its
+// "openmpi" (the fixed decisions of coll/tuned in Open MPI 4.1) and "mpich" (generic.json of MPICH 4.0, without its
 // algorithms that know nodes).
 const std::vector<std::string>& known_peers();
 // "": ibcoll has none like it. What the library decides by sizes that not all ranks know is decided as for 0 bytes.
