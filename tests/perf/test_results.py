@@ -27,6 +27,7 @@ import launch  # pylint: disable=wrong-import-position
 import output  # pylint: disable=wrong-import-position
 import mpi_layouts  # pylint: disable=wrong-import-position
 import page  # pylint: disable=wrong-import-position
+import replay_winners  # pylint: disable=wrong-import-position
 import report  # pylint: disable=wrong-import-position
 import simulation_page  # pylint: disable=wrong-import-position
 
@@ -234,9 +235,67 @@ class SeveralLayouts(unittest.TestCase):
         self.assertEqual(self.done, [])
 
 
+class FastestRuns(unittest.TestCase):
+    """perf/results/replay: runs of a program with other algorithms, as measured and as replayed."""
+
+    def variant(self, name, first, second, algorithms=("ring and 2 more", "tree:4")):
+        return {"name": name, "sites": [
+            {"collective": "bcast", "site": f"a.c:{line}", "in_collectives_s": time, "algorithm": algorithm}
+            for line, time, algorithm in zip((1, 2), (first, second), algorithms)]}
+
+    def rows(self, measured, predicted, fails=()):
+        """Of the runs ibcoll, openmpi and best; of `fails`: their algorithm does not apply."""
+        answer = {"variants": [self.variant("recorded", 1, 1), self.variant("replayed as recorded", 1.1, 1.1),
+                               self.variant("as openmpi", 2, 3, ("ring", "chain:16")),
+                               self.variant("best of each site", 1, 1, ("way", "tree:4"))]}
+
+        def record(settings):
+            return settings["IBCOLL_BCAST"]
+
+        def replay(trace, *options):
+            name = trace or options[1].removeprefix("bcast=")
+            if name in fails:
+                raise launch.CompareError("it does not apply")
+            if trace:
+                return {"variants": [self.variant("recorded", *measured[name]), self.variant("replayed as recorded", 9, 9)]}
+            return {"variants": [self.variant("recorded", 1, 1), self.variant("algorithms as given", *predicted[name])]}
+
+        with contextlib.redirect_stderr(io.StringIO()):
+            return [{"program": "p", "ranks": 2, "nodes": 1, **row} for row in replay_winners.runs(answer, record, replay)]
+
+    def verdicts(self, rows):
+        return {key[-1]: right for key, right in replay_winners.verdicts(rows).items()}
+
+    def test_the_algorithm_of_the_longest_site_is_forced(self):
+        rows = self.rows({"chain:16": (3, 0.5)}, {"chain:16": (2, 0.6)})
+        self.assertEqual({row["run"] for row in rows}, {"ibcoll", "openmpi"}, "the best ones are those that were recorded")
+        self.assertEqual([(row["measured_ms"], row["predicted_ms"]) for row in rows],
+                         [(1e3, 1.1e3), (3e3, 2e3), (1e3, 1.1e3), (500, 600)])
+        self.assertEqual(self.verdicts(rows), {"a.c:1": True, "a.c:2": True})
+
+    def test_a_wrong_order(self):
+        self.assertEqual(self.verdicts(self.rows({"chain:16": (3, 0.5)}, {"chain:16": (1, 1.2)})), {"a.c:1": False, "a.c:2": False})
+
+    def test_runs_that_take_as_long_have_no_fastest(self):
+        self.assertEqual(self.verdicts(self.rows({"chain:16": (1.2, 1.3)}, {"chain:16": (0.1, 2)})), {"a.c:2": True})
+
+    def test_what_does_not_apply_is_left_out(self):
+        self.assertEqual({row["run"] for row in self.rows({}, {}, fails=("chain:16",))}, {"ibcoll"})
+
+    def test_short_sites_are_left_out(self):
+        one = {"variants": [self.variant("recorded", 1, 0.01), self.variant("replayed as recorded", 1, 0.01),
+                            self.variant("as openmpi", 1, 0.01), self.variant("best of each site", 1, 0.01)]}
+        self.assertEqual([row["site"] for row in replay_winners.runs(one, None, None)], ["a.c:1"])
+
+    def test_medians_of_rounds(self):
+        rounds = [self.rows({"chain:16": (time, 1)}, {"chain:16": (2 * time, 1)}) for time in (1, 5, 2)]
+        [row] = [row for row in replay_winners.medians(rounds) if (row["run"], row["site"]) == ("openmpi", "a.c:1")]
+        self.assertEqual((row["measured_ms"], row["predicted_ms"], row["program"]), (2e3, 4e3, "p"))
+
+
 class Scripts(unittest.TestCase):
     def test_each_says_how_to_try_it(self):
-        for name in ("arrival", "beside_mpi", "irregular", "simulation"):
+        for name in ("arrival", "beside_mpi", "irregular", "replay", "simulation"):
             with self.subTest(script=name):
                 done = subprocess.run([ROOT / f"perf/results/{name}", "--help"], capture_output=True, text=True, check=False,
                                       timeout=60)
