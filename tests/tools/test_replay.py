@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ibcoll_sim --replay as its users meet it. The build tree is taken from $build, else build/release."""
 
+import contextlib
 import csv
 import io
 import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import tempfile
+import termios
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -318,6 +321,60 @@ class Recorded(ReplayTest):
         done = self.tool("--replay", self.folder, "--format", "json")
         self.assertIn(done.returncode, (0, 1), done.stderr)
         self.assertEqual({site["collective"]: site["calls"] for site in json.loads(done.stdout)["variants"][0]["sites"]}["barrier"], 40)
+
+
+class Interrupted(ReplayTest):
+    """Ctrl-C prints what is complete, and the exit status is that of a shell."""
+
+    def rows(self, output):
+        return [row for row in ("recorded", "replayed as recorded", "chosen by ibcoll", "best of each site")
+                if re.search(f"^{row} ", output, re.MULTILINE)]
+
+    def command(self, *words):
+        return [str(word) for word in (BUILD / "bin/ibcoll_sim", "--replay", self.folder, *words)]
+
+    def test_in_a_long_run(self):
+        """That of many ranks, which the line on the terminal shows: the runs before it take milliseconds."""
+        self.write_barriers(count=200)
+        (self.folder / "page").write_text("old")
+        leader, terminal = os.openpty()
+        termios.tcsetwinsize(terminal, (24, 200))
+        with os.fdopen(leader, "rb", 0) as screen:
+            child = subprocess.Popen(self.command("--ranks", 8192, "--html", self.folder / "page"), stdout=subprocess.PIPE,
+                                     stderr=terminal, text=True, env={**os.environ, "TERM": "xterm"})
+            os.close(terminal)
+            seen = b""
+            with contextlib.suppress(OSError):  # EIO: no process has the terminal open any more
+                while chunk := screen.read(65536):
+                    if b"million events" not in seen and b"million events" in seen + chunk:
+                        child.send_signal(signal.SIGINT)
+                    seen += chunk
+            output = child.communicate(timeout=60)[0]
+        self.assertEqual(child.returncode, 130, seen)
+        self.assertIn(b"chosen by ibcoll: ended by the user after", seen)
+        self.assertEqual(self.rows(output), ["recorded", "replayed as recorded"])
+        self.assertIn("barrier at p+0x10: 200 calls", output)
+        self.assertEqual((self.folder / "page").read_text(), "old", "there is no replay to draw")
+
+    def test_before_the_first_run(self):
+        """While it reads the trace of rank 1: what was recorded is all that there is."""
+        self.write_barriers()
+        lines = (self.folder / "trace.1").read_text()
+        for form in "table", "json":
+            (self.folder / "trace.1").unlink()
+            os.mkfifo(self.folder / "trace.1")
+            with subprocess.Popen(self.command("--format", form), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+                with open(self.folder / "trace.1", "w", encoding="ascii") as trace:  # once that opens it
+                    child.send_signal(signal.SIGINT)
+                    trace.write(lines)
+                output, errors = child.communicate(timeout=60)
+            self.assertEqual((child.returncode, errors), (130, "ibcoll_sim: ended by the user\n"))
+            if form == "table":
+                self.assertEqual(self.rows(output), ["recorded"])
+            else:
+                answer = json.loads(output)
+                self.assertEqual(([row["name"] for row in answer["variants"]], answer["ended"]), (["recorded"], "ended by the user"))
+                self.assertNotIn("trusted", answer)
 
 
 class Otf2(ReplayTest):

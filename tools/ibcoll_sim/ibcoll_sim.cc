@@ -70,10 +70,11 @@ int replay_trace(const Options& options) {
   if (!result.ok()) return fail(result.status().text(), status_of(result.status()));
   for (const std::string& note : result->notes) fail(note, 0);
   if (const std::string problem = print_all(replay_report(options, *result)); !problem.empty()) return fail(problem, 1);
-  if (!options.replay.html.empty()) {
+  if (!options.replay.html.empty() && !result->moments.empty()) {
     write_replay_page(options, *result, page);
     if (const std::string problem = page.commit(); !problem.empty()) return fail("--html: " + problem, 1);
   }
+  if (!result->ended.ok()) return fail(result->ended.text(), status_of(result->ended));
   if (result->trusted) return 0;
   return fail(
       fmt::format("the replay on the recorded machine takes {:+.0f} % longer in collectives (at most {:.0f} % is "

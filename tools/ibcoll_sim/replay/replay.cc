@@ -109,16 +109,9 @@ Status play_wanted(const Options& options, ReplayResult& result) {
   return add("best of each site", *site_choices(calls, best->names, *chosen.value())).status();
 }
 
-}  // namespace
-
-Result<ReplayResult> replay(const Options& options) {
+// On the recorded machine, and where the model of that is good enough, on the one that is asked for.
+Status play_all(const Options& options, ReplayResult& result) {
   const ReplayOptions& wanted = options.replay;
-  ReplayResult result;
-  Result<Recording> read = read_recording(wanted.path, wanted.partial);
-  if (!read.ok()) return read.status();
-  result.recording = std::move(read.value());
-  result.calls = result.recording.calls.size();
-  result.notes = result.recording.notes;
   const int ranks = result.recording.ranks;
   const Result<FittedMachine> fitted = fitted_machine(result.recording, Options());
   if (!fitted.ok()) return fitted.status();
@@ -129,16 +122,32 @@ Result<ReplayResult> replay(const Options& options) {
   result.machine = std::move(machine.value());
   const uint64_t bytes = bytes_of(result.recording, static_cast<uint64_t>(result.machine.ranks / ranks));
   if (Status status = fits(result.machine.ranks, "the calls", bytes, memory_available()); !status.ok()) return status;
-  result.variants.push_back({"recorded", job_times(result.recording, result.recording.moments, nullptr), {}});
-  if (Status status = play_recorded(own, result); !status.ok()) return status;
-  if (!result.trusted) return result;
+  if (Status status = play_recorded(own, result); !status.ok() || !result.trusted) return status;
   if (result.machine.ranks != ranks) {
     Result<Recording> larger = with_more_ranks(result.recording, result.machine.ranks, wanted.scaled, wanted.seed);
     if (!larger.ok()) return larger.status();
     result.recording = std::move(larger.value());
+    result.moments.clear();  // of fewer ranks
   }
   if (wanted.together) compute_together(result.recording);
-  if (Status status = play_wanted(options, result); !status.ok()) return status;
+  return play_wanted(options, result);
+}
+
+}  // namespace
+
+Result<ReplayResult> replay(const Options& options) {
+  const ReplayOptions& wanted = options.replay;
+  ReplayResult result;
+  Result<Recording> read = read_recording(wanted.path, wanted.partial);
+  if (!read.ok()) return read.status();
+  result.recording = std::move(read.value());
+  result.calls = result.recording.calls.size();
+  result.notes = result.recording.notes;
+  result.variants.push_back({"recorded", job_times(result.recording, result.recording.moments, nullptr), {}});
+  Status status = play_all(options, result);
+  const bool played = result.variants.size() > 1;
+  if (!status.ok() && !interrupted() && !(played && status.code() == IBCOLL_ERR_NO_MEMORY)) return status;
+  result.ended = std::move(status);
   return result;
 }
 

@@ -29,12 +29,14 @@ struct ReplayResult {
   bool trusted = false;           // both are small enough to print gains
   std::vector<Variant> variants;  // recorded, as recorded; and where trusted, others
   size_t drawn = 1;               // the variant that a page shows beside what was recorded
-  std::vector<Moments> moments;   // of that
+  std::vector<Moments> moments;   // of that; none: the run ended before
   std::vector<std::string> notes;
+  Status ended;  // why variants are missing: the user has ended the run, or memory would not have sufficed
 };
 
 constexpr double kMostError = 0.25, kMostApart = 0.5;
 
+// Once the trace is read, Ctrl-C ends it with the variants that are complete.
 Result<ReplayResult> replay(const Options& options);
 // As --format asks for.
 std::string replay_report(const Options& options, const ReplayResult& result);

@@ -16,13 +16,16 @@ std::string seconds(double s) { return fmt::format("{:.6f}", s); }
 
 // Sites in the order of their time, as the last replay that has all of them takes it.
 std::vector<size_t> site_order(const ReplayResult& result) {
-  const Variant& by = result.variants[result.drawn];
+  const Variant& by = result.variants[std::min(result.drawn, result.variants.size() - 1)];
   std::vector<size_t> order(result.recording.sites.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return by.times.sites[a].all() > by.times.sites[b].all(); });
   return order;
 }
+
+// On the recorded machine, at least.
+bool was_played(const ReplayResult& result) { return result.variants.size() > 1; }
 
 std::string machine_text(const Options& machine) {
   return fmt::format(
@@ -35,9 +38,11 @@ std::string machine_text(const Options& machine) {
 std::string table(const ReplayResult& result) {
   std::string text = fmt::format("# {} calls of {} call sites; seconds of a rank, the mean over the ranks\n",
                                  result.calls, result.recording.sites.size());
-  text += fmt::format("# machine: {}\n", machine_text(result.machine));
-  text += fmt::format("# replayed as recorded: {:+.0f} % in all; call sites and sizes differ by {:.0f} %\n",
-                      100 * result.error, 100 * result.apart);
+  if (was_played(result)) {
+    text += fmt::format("# machine: {}\n", machine_text(result.machine));
+    text += fmt::format("# replayed as recorded: {:+.0f} % in all; call sites and sizes differ by {:.0f} %\n",
+                        100 * result.error, 100 * result.apart);
+  }
   text += fmt::format("{:<24} {:>12} {:>15} {:>12} {:>12} {:>12}\n", "", "total", "in collectives", "late ranks",
                       "moving data", "bound");
   for (const Variant& variant : result.variants) {
@@ -84,16 +89,16 @@ Json json_times(const SiteTimes& times) {
 }
 
 std::string json(const ReplayResult& result) {
-  Json all = {{"calls", result.calls},
-              {"ranks", result.recording.ranks},
-              {"machine", machine_text(result.machine)},
-              {"fitted_startup", result.startup},
-              {"fitted_bytes", result.bytes},
-              {"error", result.error},
-              {"apart", result.apart},
-              {"trusted", result.trusted},
-              {"notes", result.notes},
-              {"variants", Json::array()}};
+  Json all = {{"calls", result.calls}, {"ranks", result.recording.ranks}, {"notes", result.notes}};
+  if (was_played(result))
+    all.update({{"machine", machine_text(result.machine)},
+                {"fitted_startup", result.startup},
+                {"fitted_bytes", result.bytes},
+                {"error", result.error},
+                {"apart", result.apart},
+                {"trusted", result.trusted}});
+  if (!result.ended.ok()) all["ended"] = result.ended.text();
+  all["variants"] = Json::array();
   for (const Variant& variant : result.variants) {
     Json one = {{"name", variant.name}, {"total_s", variant.times.total}};
     one.update(json_times(variant.times.sum()));
