@@ -271,6 +271,21 @@ void lost_host(Rank& self) {
   expect_ok(ibcoll_team_free(shrunk), "ibcoll_team_free");
 }
 
+// Each rank is a node of its own, and has met some of the others. All learn of the death, and none connects for that.
+void unconnected(Rank& self) {
+  expect_ok(ibcoll_barrier(self.world), "barrier");
+  agree_once(self.world);  // all have got this far
+  const uint64_t before = counter(self.context, "connections");
+  expect(before > 0 && before < static_cast<uint64_t>(self.size) - 1, "{} connections", before);
+  if (self.rank == self.size - 1) ::raise(SIGKILL);
+  ibcoll_status_t status = IBCOLL_OK;
+  while (status == IBCOLL_OK) status = ibcoll_barrier(self.world);
+  expect(status == IBCOLL_ERR_PEER_FAILED, "barrier: {}", ibcoll_last_error());
+  agree_once(self.world);  // all have failed
+  const uint64_t after = counter(self.context, "connections");
+  expect(after <= before, "{} connections, {} before", after, before);
+}
+
 // What this process holds.
 struct Levels {
   size_t heap = 0, mappings = 0;
@@ -422,15 +437,10 @@ int run(const std::vector<std::string>& words) {
   self.rank = ibcoll_context_rank(self.context);
   self.size = ibcoll_context_size(self.context);
   set_rank_of_lines(self.rank);
-  const std::map<std::string, std::function<void(Rank&)>> scenarios = {{"same_ranks", same_ranks},
-                                                                       {"overlapping", overlapping},
-                                                                       {"other_calls", other_calls},
-                                                                       {"late", late},
-                                                                       {"deserted", deserted},
-                                                                       {"one_by_one", one_by_one},
-                                                                       {"lost_host", lost_host},
-                                                                       {"arguments", arguments},
-                                                                       {"alone", alone}};
+  const std::map<std::string, std::function<void(Rank&)>> scenarios = {
+      {"same_ranks", same_ranks}, {"overlapping", overlapping}, {"other_calls", other_calls}, {"late", late},
+      {"deserted", deserted},     {"one_by_one", one_by_one},   {"lost_host", lost_host},     {"arguments", arguments},
+      {"alone", alone},           {"unconnected", unconnected}};
   if (words[0] == "random")
     random_deaths(self, static_cast<unsigned>(std::stoul(words.at(1))), std::stoi(words.at(2)));
   else if (words[0] == "stopped")

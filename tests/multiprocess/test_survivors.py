@@ -79,6 +79,9 @@ class Survivors(unittest.TestCase):
             with self.subTest(where=where):
                 self.check_scenario("one_by_one", size=12, where=where)
 
+    def test_a_death_opens_no_connection(self):
+        self.check_scenario("unconnected", {"IBCOLL_BARRIER": "dissemination"}, size=12, where=("--nodes", 12, "--net", "ucx"))
+
     def test_wrong_arguments_and_wrong_moments(self):
         self.check_scenario("arguments")
 
