@@ -169,6 +169,7 @@ TeamOwner team_of(const Rank& self, const std::vector<int>& ranks) {
 // Five ranks, of which the last one dies. The middle ones are in both teams, and begin with the ballot of one each.
 void overlapping(Rank& self) {
   const TeamOwner lower = team_of(self, {0, 1, 2, 4}), upper = team_of(self, {1, 2, 3, 4});
+  agree_once(self.world);  // all have the teams
   if (self.rank == 4) ::raise(SIGKILL);
   const ibcoll_team_t first = self.rank < 2 ? lower.get() : upper.get();
   const ibcoll_team_t second = self.rank < 2 ? upper.get() : lower.get();  // none on the outer ranks
