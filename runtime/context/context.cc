@@ -81,6 +81,7 @@ void Context::build_parts() {
   limits.eager_bytes = config_.bytes("IBCOLL_EAGER_BYTES");
   limits.spill_bytes = config_.bytes("IBCOLL_SPILL_BYTES");
   limits.timeout_ns = in_ns(config_.seconds("IBCOLL_TIMEOUT"));
+  limits.deaths_are_reported = agreement_.keeps_going();
 
   std::vector<Transport*> route(static_cast<size_t>(size()), nullptr);
   for (int i = 0; i < size(); ++i) {

@@ -34,6 +34,7 @@ struct EngineLimits {
   uint32_t calls_at_once = 64;  // in flight before lists grow, a power of two; twice as many records are kept
   size_t call_bytes = Arena::kUsualChunk;  // of memory that a call takes at first
   Time stall_ns = 1'000'000'000;           // a wait this long makes ranks compare their calls
+  bool deaths_are_reported = false;        // to all ranks, by the launcher
 };
 
 class Engine {

@@ -50,8 +50,11 @@ bool FailureNotices::send(int peer) noexcept {
                      abort_text(health_.status()));
 }
 
+// A rank without a connection to this one learns of a death from the launcher, if that reports it, and opens none.
 void FailureNotices::send_pending() noexcept {
-  health_.failure().notify([this](int peer) { return !links_.reaches(peer) || send(peer); });
+  const bool reported = engine_.limits().deaths_are_reported && health_.failure().dead_peer() >= 0;
+  health_.failure().notify(
+      [&](int peer) { return !links_.reaches(peer) || (reported && !links_.is_connected(peer)) || send(peer); });
 }
 
 }  // namespace ibcoll

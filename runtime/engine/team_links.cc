@@ -36,7 +36,7 @@ void TeamLinks::want_back() noexcept {
 
 bool TeamLinks::reaches(int peer) noexcept {
   const int job = members_.job_rank(peer);
-  return engine_.lost().reaches(job) && (connects_ || !transport(peer).would_connect(job));
+  return engine_.lost().reaches(job) && (connects_ || is_connected(peer));
 }
 
 void TeamLinks::ask_for_credit(int peer) noexcept {

@@ -64,6 +64,7 @@ class TeamLinks {
   // failure from others.
   void set_connects(bool connects) noexcept { connects_ = connects; }
   bool connects() const noexcept { return connects_; }
+  bool is_connected(int peer) noexcept { return !transport(peer).would_connect(members_.job_rank(peer)); }
   // The peer lives, and a connection is there or may be opened.
   bool reaches(int peer) noexcept;
   // All peers can be reached, as far as is known.

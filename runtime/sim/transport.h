@@ -19,6 +19,7 @@ class Transport final : public ibcoll::Transport {
   const char* name() const override { return "sim"; }
   size_t slot_bytes() const override;
   bool send(int peer, const Note& note, std::span<const std::byte> payload) override;
+  bool would_connect(int peer) const override { return !knows(peer); }
   RemoteRegion expose(int peer, std::span<std::byte> memory) override;
   bool conceal(int peer, const RemoteRegion& region) override;
   PutResult put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,

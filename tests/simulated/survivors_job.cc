@@ -106,6 +106,7 @@ SurvivorsJob::SurvivorsJob(const SurvivorsParams& params)
   if (params_.late) late_rank_ = static_cast<int>(random_.below(static_cast<uint64_t>(params_.p)));
   EngineLimits limits;
   if (params_.late) limits.timeout_ns = kTimeout;
+  limits.deaths_are_reported = true;
   for (int rank = 0; rank < params_.p; ++rank) {
     ranks_.push_back(std::make_unique<Rank>());
     Rank& self = *ranks_.back();
