@@ -7,8 +7,8 @@ import sys
 import page  # pylint: disable=unused-import  # first: it makes perf/peers known
 import launch
 
-DIFFERS = 1.2  # the slowest run of a call site over the fastest one; below, no run is the fastest
-LEAST = 0.01   # of the time in collectives; call sites with less are left out
+DIFFERS = 1.2  # one run takes so much longer than another, in all rounds; else none of the two is faster
+LEAST = 0.05   # of the time in collectives; call sites with less, of a few calls, are left out
 OTHERS = {"openmpi": "as openmpi", "best": "best of each site"}  # runs, and the variants that name their algorithms
 
 
@@ -33,48 +33,64 @@ def settings(names):
 
 
 def runs(answer, record, replay):
-    """Rows of the data: what each call site takes in each run. `answer`: of the replay of the program as ibcoll runs it.
-    `record(settings)`: runs the program with these, and returns its trace. `replay(trace, option...)`: an answer."""
+    """What each call site takes in each run. `answer`: of the replay of the program as ibcoll runs it. Other runs force
+    algorithms of some collectives, and have the call sites of these. `record(settings)`: runs the program with these, and
+    returns its trace. `replay(trace, option...)`: an answer."""
     variants = {variant["name"]: variant for variant in answer["variants"]}
     recorded, played = variants["recorded"], variants["replayed as recorded"]
-    found = [("ibcoll", site_times(recorded), site_times(played))]
-    for name, variant in OTHERS.items():
-        names = algorithms(variants[variant])
-        if names == algorithms(played):
+    own, of_model = site_times(recorded), site_times(played)
+    least = LEAST * sum(own.values())
+    rows = []
+    for run, variant in OTHERS.items():
+        known = algorithms(played)
+        names = {collective: name for collective, name in algorithms(variants[variant]).items() if name != known[collective]}
+        if not names:
             continue
-        given = ",".join(f"{collective}={algorithm}" for collective, algorithm in names.items())
+        given = ",".join(f"{collective}={name}" for collective, name in names.items())
         try:
-            measured = replay(record(settings(names)))["variants"][0]
-            predicted = {one["name"]: one for one in replay(None, "--algorithm", given)["variants"]}["algorithms as given"]
+            measured = site_times(replay(record(settings(names)))["variants"][0])
+            forced = {one["name"]: one for one in replay(None, "--algorithm", given)["variants"]}["algorithms as given"]
         except launch.CompareError as problem:  # such as an algorithm that does not apply to a smaller communicator
             print(f"left out: {given}: {problem}", file=sys.stderr)
             continue
-        found.append((name, site_times(measured), site_times(predicted)))
-    least = LEAST * sum(found[0][1].values())
-    return [{"collective": collective, "site": place, "run": name, "measured_ms": measured[collective, place],
-             "predicted_ms": predicted[collective, place]}
-            for collective, place in found[0][1] if found[0][1][collective, place] >= least
-            for name, measured, predicted in found if (collective, place) in measured]
+        predicted = site_times(forced)
+        for key in own:
+            if key[0] in names and key in measured and own[key] >= least:
+                rows += [row_of(key, "ibcoll", own, of_model), row_of(key, run, measured, predicted)]
+    return rows
+
+
+def row_of(key, run, measured, predicted):
+    return {"collective": key[0], "site": key[1], "run": run, "measured_ms": measured[key], "predicted_ms": predicted[key]}
 
 
 def medians(rounds):
-    """Of the rows of all rounds: of each call site and run the medians of its times."""
+    """Of each call site and run that all rounds have: the medians, and the range of what was measured."""
     same = {}
-    for row in (row for rows in rounds for row in rows):
-        same.setdefault((row["collective"], row["site"], row["run"]), []).append(row)
-    return [{**rows[0], **{key: statistics.median(row[key] for row in rows) for key in ("measured_ms", "predicted_ms")}}
-            for rows in same.values()]
+    for rows in rounds:
+        for key, row in {(row["collective"], row["site"], row["run"]): row for row in rows}.items():
+            same.setdefault(key, []).append(row)
+    found = []
+    for rows in same.values():
+        if len(rows) < len(rounds):
+            continue
+        measured = [row["measured_ms"] for row in rows]
+        found.append({**rows[0], "measured_ms": statistics.median(measured),
+                      "predicted_ms": statistics.median(row["predicted_ms"] for row in rows),
+                      "least_ms": min(measured), "most_ms": max(measured)})
+    return found
 
 
 def verdicts(rows):
-    """For each call site whose runs differ: whether the run that the replays call the fastest is, within DIFFERS."""
+    """For each call site with a run that is slower than another one: whether the run that the replays call the fastest is
+    slower than none."""
     sites = {}
     for row in rows:
         sites.setdefault(tuple(row[key] for key in ("program", "ranks", "nodes", "collective", "site")), []).append(row)
     found = {}
     for key, of_site in sites.items():
-        times = [float(row["measured_ms"]) for row in of_site]
-        if max(times) > DIFFERS * min(times):
+        limit = DIFFERS * min(float(row["most_ms"]) for row in of_site)
+        if any(float(row["least_ms"]) > limit for row in of_site):
             chosen = min(of_site, key=lambda row: float(row["predicted_ms"]))
-            found[key] = float(chosen["measured_ms"]) <= DIFFERS * min(times)
+            found[key] = float(chosen["least_ms"]) <= limit
     return found

@@ -263,8 +263,8 @@ class FastestRuns(unittest.TestCase):
         with contextlib.redirect_stderr(io.StringIO()):
             return [{"program": "p", "ranks": 2, "nodes": 1, **row} for row in replay_winners.runs(answer, record, replay)]
 
-    def verdicts(self, rows):
-        return {key[-1]: right for key, right in replay_winners.verdicts(rows).items()}
+    def verdicts(self, *rounds):
+        return {key[-1]: right for key, right in replay_winners.verdicts(replay_winners.medians(rounds)).items()}
 
     def test_the_algorithm_of_the_longest_site_is_forced(self):
         rows = self.rows({"chain:16": (3, 0.5)}, {"chain:16": (2, 0.6)})
@@ -274,23 +274,39 @@ class FastestRuns(unittest.TestCase):
         self.assertEqual(self.verdicts(rows), {"a.c:1": True, "a.c:2": True})
 
     def test_a_wrong_order(self):
-        self.assertEqual(self.verdicts(self.rows({"chain:16": (3, 0.5)}, {"chain:16": (1, 1.2)})), {"a.c:1": False, "a.c:2": False})
+        rows = self.rows({"chain:16": (3, 0.5)}, {"chain:16": (1, 1.2)})
+        self.assertEqual(self.verdicts(rows), {"a.c:1": False, "a.c:2": False})
 
     def test_runs_that_take_as_long_have_no_fastest(self):
         self.assertEqual(self.verdicts(self.rows({"chain:16": (1.2, 1.3)}, {"chain:16": (0.1, 2)})), {"a.c:2": True})
 
-    def test_what_does_not_apply_is_left_out(self):
-        self.assertEqual({row["run"] for row in self.rows({}, {}, fails=("chain:16",))}, {"ibcoll"})
+    def test_runs_that_differ_in_some_rounds_have_no_fastest(self):
+        rounds = [self.rows({"chain:16": (time, 3)}, {"chain:16": (9, 9)}) for time in (1.1, 5, 5)]
+        self.assertEqual(self.verdicts(*rounds), {"a.c:2": True})
 
-    def test_short_sites_are_left_out(self):
-        one = {"variants": [self.variant("recorded", 1, 0.01), self.variant("replayed as recorded", 1, 0.01),
-                            self.variant("as openmpi", 1, 0.01), self.variant("best of each site", 1, 0.01)]}
-        self.assertEqual([row["site"] for row in replay_winners.runs(one, None, None)], ["a.c:1"])
+    def test_what_does_not_apply_is_left_out(self):
+        self.assertEqual(self.rows({}, {}, fails=("chain:16",)), [])
+
+    def test_only_sites_of_forced_collectives_that_take_long(self):
+        one = {"variants": [self.variant("recorded", 1, 0.001), self.variant("replayed as recorded", 1, 0.001),
+                            self.variant("as openmpi", 1, 0.001, ("tree:4", "ring")), self.variant("best of each site", 1, 0.001)]}
+        for variant in one["variants"]:
+            variant["sites"].append({"collective": "scan", "site": "a.c:3", "in_collectives_s": 5, "algorithm": "linear"})
+
+        def replay(trace, *_):
+            return {"variants": [self.variant("recorded" if trace else "algorithms as given", 1, 0.001)]}
+
+        asked = []
+        rows = replay_winners.runs(one, lambda settings: asked.append(settings) or "t", replay)
+        self.assertEqual([(row["site"], row["run"]) for row in rows], [("a.c:1", "ibcoll"), ("a.c:1", "openmpi")])
+        self.assertEqual(asked, [{"IBCOLL_BCAST": "tree:4"}])
 
     def test_medians_of_rounds(self):
         rounds = [self.rows({"chain:16": (time, 1)}, {"chain:16": (2 * time, 1)}) for time in (1, 5, 2)]
+        self.assertEqual(replay_winners.medians([*rounds, []]), [], "a round in which the replay was too far off")
         [row] = [row for row in replay_winners.medians(rounds) if (row["run"], row["site"]) == ("openmpi", "a.c:1")]
-        self.assertEqual((row["measured_ms"], row["predicted_ms"], row["program"]), (2e3, 4e3, "p"))
+        self.assertEqual((row["measured_ms"], row["predicted_ms"], row["least_ms"], row["most_ms"], row["program"]),
+                         (2e3, 4e3, 1e3, 5e3, "p"))
 
 
 class Scripts(unittest.TestCase):
