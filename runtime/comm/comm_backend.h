@@ -95,8 +95,9 @@ class CommBackend {
   virtual bool failed() const noexcept = 0;
 
  protected:
-  // `arena_bytes`: see Arena.
-  CommBackend(uint32_t signature, size_t arena_bytes) noexcept : signature_(signature), arena_(arena_bytes) {}
+  // `arena_bytes`, `long_blocks`: see Arena.
+  CommBackend(uint32_t signature, size_t arena_bytes, LongBlocks* long_blocks) noexcept
+      : signature_(signature), arena_(arena_bytes, long_blocks) {}
   ~CommBackend() = default;
   // The memory of the Comms that were made is going to be reused.
   void forget_comms() noexcept { on_node_ = leaders_ = nullptr; }

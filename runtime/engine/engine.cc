@@ -31,6 +31,7 @@ Engine::Engine(int rank, std::vector<Transport*> route, EngineLimits limits)
       scheduler_(limits_.calls_at_once),
       early_messages_(limits.eager_bytes),
       lost_(size_, true),
+      scratch_pool_(std::make_unique<ScratchPool>()),
       own_events_(std::make_unique<Event[]>(kEventsAtOnce)),
       events_(own_events_.get(), kEventsAtOnce) {
   for (Transport* const t : route_)

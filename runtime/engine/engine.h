@@ -17,6 +17,7 @@
 #include "runtime/engine/early_messages.h"
 #include "runtime/engine/lost_ranks.h"
 #include "runtime/engine/scheduler.h"
+#include "runtime/machine/scratch_pool.h"
 #include "runtime/transport/transport.h"
 
 namespace ibcoll {
@@ -88,6 +89,8 @@ class Engine {
   Transport& transport(int job_rank) noexcept { return *route_[static_cast<size_t>(job_rank) & route_mask_]; }
   Scheduler& scheduler() noexcept { return scheduler_; }
   EarlyMessages& early_messages() noexcept { return early_messages_; }
+  // nullptr: simulated ranks have none, as there are too many for a mapping each.
+  ScratchPool* scratch_pool() noexcept { return scratch_pool_.get(); }
   const LostRanks& lost() const noexcept { return lost_; }
   // A team has to return credit.
   void credit_is_due() noexcept { credit_due_ = true; }
@@ -118,6 +121,7 @@ class Engine {
   Scheduler scheduler_;
   EarlyMessages early_messages_;
   LostRanks lost_;
+  std::unique_ptr<ScratchPool> scratch_pool_;
   std::unique_ptr<Event[]> own_events_;
   std::span<Event> events_;  // of one poll
   std::unordered_map<uint64_t, Team*> teams_;

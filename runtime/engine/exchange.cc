@@ -7,7 +7,7 @@
 namespace ibcoll {
 
 Exchange::Exchange(Team& team, uint32_t signature) noexcept
-    : CommBackend(signature, team.engine().limits().call_bytes),
+    : CommBackend(signature, team.engine().limits().call_bytes, team.engine().scratch_pool()),
       state_(*this, team, arena_, signature),
       trace_(team.engine(), team.window()),
       outgoing_(state_, trace_),

@@ -128,6 +128,28 @@ TEST_F(CountTest, AnAnswerIsAllThatAMessageCosts) {
   EXPECT_EQ(counted_.receiver().all(), kMessages);
 }
 
+// In the second call, which has other buffers, each rank pins what it sends, and no scratch memory again.
+TEST(Registrations, OfScratchMemoryAreKept) {
+  EngineJob job(2, conformance::test_seed());
+  CallParams params;
+  params.collective = IBCOLL_REDUCE_SCATTER_BLOCK;
+  params.p = 2;
+  params.type = IBCOLL_UINT32;
+  params.op = IBCOLL_SUM;
+  params.count = (1 << 20) / sizeof(uint32_t);
+  ASSERT_EQ(job.run(params, "recursive_halving"), "");
+  std::array<int, 2> pinned{};
+  for (int i = 0; i < 2; ++i)
+    rank(i).faults.reg_mr = [&pinned, i](size_t bytes, int) {
+      pinned[static_cast<size_t>(i)] += bytes >= 1 << 20;
+      return 0;
+    };
+  ASSERT_EQ(job.run(params, "recursive_halving"), "");
+  for (int i = 0; i < 2; ++i) rank(i).faults.reg_mr = nullptr;
+  EXPECT_LE(pinned[0], 1);
+  EXPECT_LE(pinned[1], 1);
+}
+
 struct Call {
   const char* name;
   ibcoll_collective_t collective;

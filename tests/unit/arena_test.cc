@@ -74,6 +74,52 @@ TEST(Arena, HasRoomForMoreThanTheLastTime) {
   EXPECT_EQ(arena.bytes(), before);
 }
 
+// Counts what it has given.
+struct CountedBlocks final : LongBlocks {
+  void* take(size_t& bytes) noexcept override {
+    if (refuses) return nullptr;
+    ++taken;
+    bytes += kMore;
+    return ::operator new(bytes, std::align_val_t(64));
+  }
+  void give_back(void* block, size_t bytes) noexcept override {
+    ++given_back;
+    bytes_back += bytes;
+    ::operator delete(block, std::align_val_t(64));
+  }
+  static constexpr size_t kMore = 128;
+  bool refuses = false;
+  int taken = 0, given_back = 0;
+  size_t bytes_back = 0;
+};
+
+TEST(Arena, GivesLongBlocksBack) {
+  CountedBlocks blocks;
+  {
+    Arena arena(Arena::kUsualChunk, &blocks);
+    ASSERT_NE(arena.allocate(Arena::kLong - 1), nullptr);
+    EXPECT_EQ(blocks.taken, 0);
+    arena.reset();
+    const size_t before = arena.bytes();
+    for (int i = 0; i < 2; ++i) {
+      auto* const memory = static_cast<std::byte*>(arena.allocate(Arena::kLong));
+      ASSERT_NE(memory, nullptr);
+      std::memset(memory, 1, Arena::kLong);
+    }
+    EXPECT_EQ(blocks.taken, 2);
+    EXPECT_EQ(arena.bytes(), before + 2 * (Arena::kLong + CountedBlocks::kMore));
+    arena.reset();
+    EXPECT_EQ(blocks.given_back, 2);
+    EXPECT_EQ(blocks.bytes_back, 2 * (Arena::kLong + CountedBlocks::kMore));
+    EXPECT_EQ(arena.bytes(), before);
+    blocks.refuses = true;
+    EXPECT_EQ(arena.allocate(Arena::kLong), nullptr);
+    blocks.refuses = false;
+    ASSERT_NE(arena.allocate(Arena::kLong), nullptr);
+  }
+  EXPECT_EQ(blocks.given_back, 3);
+}
+
 TEST(Arena, MakesObjects) {
   struct Thing {
     int value = 7;

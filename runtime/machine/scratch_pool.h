@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The long blocks of scratch memory that the collectives of a process use one after the other. A block that is given
+// back is kept for the next one: its pages are there already, and stay pinned. They are memory of user_memory.h, which
+// registration caches keep even where nothing reports what is unmapped.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "runtime/base/arena.h"
+
+namespace ibcoll {
+
+class ScratchPool final : public LongBlocks {
+ public:
+  ScratchPool() = default;
+  ScratchPool(const ScratchPool&) = delete;
+  ScratchPool& operator=(const ScratchPool&) = delete;
+  // All were given back.
+  ~ScratchPool() { free_down_to(0, 0); }
+
+  static constexpr size_t kMostIdleBytes = 32 << 20, kMostIdle = 32;
+
+  // The shortest one that is long enough, unless half of it would do; else a new one.
+  void* take(size_t& bytes) noexcept override;
+  void give_back(void* block, size_t bytes) noexcept override;
+  size_t idle_bytes() const noexcept { return idle_bytes_; }
+
+ private:
+  struct Block {
+    void* memory;
+    size_t bytes;
+  };
+  Block remove(size_t at) noexcept;
+  // Those that were given back first.
+  void free_down_to(size_t blocks, size_t bytes) noexcept;
+
+  std::array<Block, kMostIdle> idle_;  // in the order in which they were given back
+  size_t count_ = 0;
+  size_t idle_bytes_ = 0;
+};
+
+}  // namespace ibcoll
