@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/verbs/adapter.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 
 #include "runtime/base/log.h"
@@ -34,6 +36,8 @@ Status Adapter::open(const Config& config, bool in_host, size_t most_connections
   const int code = errno;
   if (list) ibv_free_device_list(list);
   if (!device_) return verbs_error(name(), "ibv_open_device", code);
+  const int flags = ::fcntl(device()->async_fd, F_GETFL);
+  has_events_ = flags >= 0 && ::fcntl(device()->async_fd, F_SETFL, flags | O_NONBLOCK) == 0;
   domain_.reset(ibv_alloc_pd(device()));
   if (!domain_) return verbs_error(name(), "ibv_alloc_pd", errno);
   if (Status status = make_completion_queue(most_connections); !status.ok()) return status;
@@ -82,6 +86,14 @@ Status Adapter::try_memory(const Config& config, size_t most_connections) const 
       "connections to {} ranks pin {} KB, and the limit of locked memory is {} KB (ulimit -l): raise it in "
       "/etc/security/limits.conf (memlock unlimited), or use verbs with --net verbs where each rank talks to few",
       most_connections, needed / 1024, limit / 1024);
+}
+
+// Acknowledged at once: the object that it is about may be destroyed only then.
+std::optional<ibv_async_event> Adapter::next_event() const {
+  ibv_async_event event{};
+  if (!has_events_ || ibv_get_async_event(device(), &event) != 0) return std::nullopt;
+  ibv_ack_async_event(&event);
+  return event;
 }
 
 bool Adapter::measure_link() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/transport/cost_constants.h"
@@ -38,6 +39,8 @@ class Adapter {
   bool windows_on_cache() const { return choice_.opens_windows && choice_.port.good_windows; }
 
   ibv_cq* completions() const { return completions_.get(); }
+  // What the device has reported since: its own end, say, or that of a link. Does not wait.
+  std::optional<ibv_async_event> next_event() const;
   // Makes the completion queue so large that this many queue pairs cannot overrun it. An error: the device allows no
   // such queue.
   Status make_room(size_t queue_pairs);
@@ -51,6 +54,7 @@ class Adapter {
   LinkModel model_ = cost::kVerbsLink;  // unless the trial succeeds
   std::string model_reason_ = "tried at start; of the slowest rank";
   Device device_;
+  bool has_events_ = false;  // and ibv_get_async_event() does not wait for one
   ProtectionDomain domain_;
   CompletionQueue completions_;
   std::unique_ptr<Registrar> registrar_;

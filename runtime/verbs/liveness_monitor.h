@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Signs of life: of the devices of peers, of greetings that are to be answered, and of the port of this rank.
+// Signs of life: of the devices of peers, of greetings that are to be answered, and of the device and port of this rank.
 #pragma once
 
 #include <string>
@@ -19,6 +19,8 @@ class LivenessMonitor {
  private:
   void check_greeted(Time time);
   void check_silence(Peer& peer, Time time);
+  void look_at_device(Time time);
+  void lose_device();
   void look_at_port(Time time);
   bool port_stays_down() const;
   std::string port_failure() const;
@@ -29,7 +31,7 @@ class LivenessMonitor {
   Recovery& recovery_;
   ibv_port_state port_state_ = IBV_PORT_ACTIVE;  // when it was last looked at; NOP: it did not say, for
   int port_error_ = 0;                           // this reason
-  Time port_looked_at_ = 0;
+  Time port_looked_at_ = 0, device_looked_at_ = 0;
   Time port_down_for_ = 0;  // at every look
 };
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One device with one port. A rank is a context that has made a protection domain: others only ask.
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -91,6 +94,7 @@ ibv_context* ibv_open_device(ibv_device* which) {
   ibv_context& context = made->verbs.context;
   context.device = which;
   context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+  context.async_fd = ::eventfd(0, EFD_CLOEXEC);
   context.ops.alloc_mw = alloc_mw;
   context.ops.dealloc_mw = dealloc_mw;
   context.ops.poll_cq = poll_cq;
@@ -102,10 +106,27 @@ ibv_context* ibv_open_device(ibv_device* which) {
 
 int ibv_close_device(ibv_context* context) {
   const Lock lock(fabric().mutex);
+  ::close(context->async_fd);
   delete &context_of(context);
   --fabric().objects;
   return 0;
 }
+
+int ibv_get_async_event(ibv_context* which, ibv_async_event* event) {
+  const Lock lock(fabric().mutex);
+  Context& context = context_of(which);
+  const std::vector<ibv_event_type>& happened = fabric().events[context.rank];
+  if (context.events >= happened.size()) {
+    errno = EAGAIN;
+    return -1;
+  }
+  *event = {};
+  event->event_type = happened[context.events++];
+  event->element.port_num = 1;
+  return 0;
+}
+
+void ibv_ack_async_event(ibv_async_event*) {}
 
 int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
   const Lock lock(fabric().mutex);

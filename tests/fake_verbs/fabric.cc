@@ -124,6 +124,10 @@ std::vector<ibv_event_type> events(int number) {
   const Lock lock(fabric().mutex);
   return fabric().events[number];
 }
+void report(int number, ibv_event_type what) {
+  const Lock lock(fabric().mutex);
+  fabric().event(number, what);
+}
 void forget_events() {
   const Lock lock(fabric().mutex);
   fabric().misuses.clear();

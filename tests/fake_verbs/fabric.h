@@ -66,6 +66,7 @@ using Lock = std::lock_guard<std::mutex>;
 struct Context {
   verbs_context verbs{};
   int rank = 0;
+  size_t events = 0;  // that were reported
 };
 struct AddressHandle : ibv_ah {
   ibv_ah_attr route;

@@ -15,6 +15,29 @@ TEST_F(FaultTest, ARemovedDeviceLosesAllPeers) {
   ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 1, 2, 3));
 }
 
+TEST_F(FaultTest, ADeviceThatReportsItsEndLosesAllPeers) {
+  auto world = make_connected(3);
+  ASSERT_TRUE(world);
+  ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 0, 2, 3));
+  report(0, IBV_EVENT_DEVICE_FATAL);
+  expect_loss(*world, 0, "fake_0, this rank's own device, has failed or was removed");
+  expect_text(lost(*world, 0, 1), "IBCOLL_VERBS_DEVICE names another one");
+  EXPECT_EQ(lack(*world, 0, 1), IBCOLL_ERR_TRANSPORT);
+  EXPECT_EQ(lack(*world, 0, 2), IBCOLL_ERR_TRANSPORT);
+  ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 1, 2, 3));
+  forget_events();
+}
+
+TEST_F(FaultTest, OtherEventsOfADeviceLoseNobody) {
+  auto world = make_connected(2);
+  ASSERT_TRUE(world);
+  for (const ibv_event_type event : {IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE, IBV_EVENT_GID_CHANGE}) report(0, event);
+  world->at(0).check_peers();
+  ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 0, 1, 3));
+  EXPECT_EQ(lost(*world, 0, 1), "");
+  forget_events();
+}
+
 TEST_F(FaultTest, ADeviceThatIsGoneFromTheStartIsAnErrorOfOpening) {
   const char* no_settings[] = {nullptr};
   const Config config = *Config::load_from(no_settings);

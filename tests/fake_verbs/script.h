@@ -10,7 +10,7 @@
 // cut, in which order its bytes land where the device promises no order, and how much of a Write has landed when its
 // queue pair breaks. A datagram may be overtaken, and by the script lost or repeated.
 // What it does not: it is no model of time. The fabric moves when a completion queue is polled; a connection of a queue
-// pair with itself moves when something is posted. No reads, atomics, multicast, shared receive queues or events.
+// pair with itself moves when something is posted. No reads, atomics, multicast or shared receive queues.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -108,8 +108,10 @@ Rank& rank(int number);
 uint64_t polls();
 // The actions of the library that no program may do, as to destroy memory that a request still reads.
 std::vector<std::string> misuses();
-// Asynchronous events of the rank's device, as ibv_get_async_event() would report them.
+// Asynchronous events of the rank's device, as ibv_get_async_event() reports them.
 std::vector<ibv_event_type> events(int number);
+// One more.
+void report(int number, ibv_event_type what);
 // And misuses.
 void forget_events();
 // The rank's largest completion queue overruns. False: it has none.

@@ -105,6 +105,14 @@ class Jobs(unittest.TestCase):
                    "list = ctypes.CDLL(None).ibv_get_device_list; list.restype = ctypes.c_void_p; list(None)")
         self.assertIn("the device belongs to the user who started ibcoll_run", done.stderr)
 
+    # Of one rank: its own error says so within a second, and ends the job.
+    def test_a_device_that_is_removed(self):
+        removed = 'test "$PMI_RANK" = 1 && export RDMA_IN_MEMORY_REMOVED_AFTER=1; exec "$0" "$@"'
+        words = ["all", "--seconds", "1"]
+        for notify in ("memory", "imm"):
+            done = job(3, 3, "sh", "-c", removed, BIN / "ibcoll_perf", *words, options=["-x", f"IBCOLL_VERBS_NOTIFY={notify}"])
+            self.check_fails(done, "memory0, this rank's own device, has failed or was removed", "IBCOLL_NET=ucx")
+
     def test_the_connection_manager_says_that_it_is_not_there(self):
         done = job(2, 2, BIN / "ibcoll_perf", "barrier", options=["-x", "IBCOLL_VERBS_CONNECT=rdmacm"])
         self.check_fails(done, "rdma")

@@ -8,6 +8,7 @@
 #include "tools/rdma_in_memory/file.h"
 #include "tools/rdma_in_memory/index.h"
 #include "tools/rdma_in_memory/model.h"
+#include "tools/rdma_in_memory/removal.h"
 #include "tools/rdma_in_memory/send.h"
 
 namespace ibcoll::rdma_in_memory {
@@ -24,7 +25,9 @@ Completion* ring_at(uint64_t offset) { return reinterpret_cast<Completion*>(File
 void keep_house(CompletionQueue& queue) {
   constexpr uint32_t kOften = 64, kSeldom = 1024;
   if (++queue.empty_polls % kOften == 0) completions_of(queue).head.store(queue.next, std::memory_order_release);
-  if (queue.empty_polls % kSeldom == 0) File::get().look_for_ended();
+  if (queue.empty_polls % kSeldom != 0) return;
+  File::get().look_for_ended();
+  remove_if_due();
 }
 
 bool take_sent(CompletionQueue& queue, ibv_wc& found) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The device `memory0`, its port, and what it says about itself.
 #include <endian.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "tools/rdma_in_memory/completions.h"
 #include "tools/rdma_in_memory/file.h"
 #include "tools/rdma_in_memory/regions.h"
+#include "tools/rdma_in_memory/removal.h"
 #include "tools/rdma_in_memory/send.h"
 
 namespace ibcoll::rdma_in_memory {
@@ -42,6 +42,7 @@ ibv_device& device() {
 }
 
 int query_port(ibv_context*, uint8_t number, ibv_port_attr* port, size_t bytes) {
+  if (is_removed()) return EIO;
   if (number != 1) return EINVAL;
   ibv_port_attr found{};
   found.state = IBV_PORT_ACTIVE;
@@ -85,6 +86,10 @@ const char* ibv_get_device_name(ibv_device* which) { return which->name; }
 __be64 ibv_get_device_guid(ibv_device*) { return htobe64(kGuid); }
 
 ibv_context* ibv_open_device(ibv_device* which) {
+  if (is_removed()) {
+    errno = EIO;
+    return nullptr;
+  }
   auto* const made = static_cast<verbs_context*>(std::calloc(1, sizeof(verbs_context)));
   if (made == nullptr) return nullptr;
   made->sz = sizeof(verbs_context);
@@ -94,7 +99,7 @@ ibv_context* ibv_open_device(ibv_device* which) {
   context.abi_compat = __VERBS_ABI_IS_EXTENDED;
   context.num_comp_vectors = 1;
   context.cmd_fd = -1;
-  context.async_fd = ::eventfd(0, EFD_CLOEXEC);
+  context.async_fd = make_event_descriptor();
   ::pthread_mutex_init(&context.mutex, nullptr);
   context.ops.alloc_mw = allocate_window;
   context.ops.dealloc_mw = free_window;
@@ -112,11 +117,14 @@ int ibv_close_device(ibv_context* context) {
   return 0;
 }
 
-// There are none: the device stays as long as its processes.
-int ibv_get_async_event(ibv_context* context, ibv_async_event*) {
-  uint64_t ignored = 0;
-  if (::read(context->async_fd, &ignored, sizeof ignored) > 0) errno = EAGAIN;
-  return -1;
+// There is one: the device has been removed.
+int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
+  uint64_t expirations = 0;
+  if (::read(context->async_fd, &expirations, sizeof expirations) != sizeof expirations) return -1;
+  remove_if_due();
+  *event = {};
+  event->event_type = IBV_EVENT_DEVICE_FATAL;
+  return 0;
 }
 void ibv_ack_async_event(ibv_async_event*) {}
 

@@ -24,6 +24,7 @@ Model from_environment() {
   made.latency = number("RDMA_IN_MEMORY_LATENCY");
   made.per_byte = number("RDMA_IN_MEMORY_PER_BYTE");
   made.seed = static_cast<uint64_t>(number("RDMA_IN_MEMORY_SHUFFLE"));
+  made.removed_after = number("RDMA_IN_MEMORY_REMOVED_AFTER");
   const char* const order = std::getenv("RDMA_IN_MEMORY_ORDER");
   made.in_order = !made.has_times() && (order == nullptr || std::strcmp(order, "no") != 0);
   return made;

@@ -16,6 +16,8 @@ struct Model {
   // RDMA_IN_MEMORY_SHUFFLE=SEED, from 1: requests wait for some polls, datagrams may be lost or come twice, and without
   // the promise the parts of a Write become visible in any order.
   uint64_t seed = 0;
+  // RDMA_IN_MEMORY_REMOVED_AFTER: seconds; 0: it stays.
+  double removed_after = 0;
 
   bool has_times() const { return latency > 0 || per_byte > 0; }
   bool shuffles() const { return seed != 0; }

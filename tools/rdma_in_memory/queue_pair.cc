@@ -10,6 +10,7 @@
 #include "tools/rdma_in_memory/index.h"
 #include "tools/rdma_in_memory/model.h"
 #include "tools/rdma_in_memory/regions.h"
+#include "tools/rdma_in_memory/removal.h"
 #include "tools/rdma_in_memory/send.h"
 
 namespace ibcoll::rdma_in_memory {
@@ -166,7 +167,7 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
                         cap.max_inline_data <= kMostInline && cap.max_send_sge <= kMostSges &&
                         cap.max_recv_sge <= kMostReceiveSges;
   auto* const made = possible ? new QueuePair() : nullptr;
-  if (const int code = made ? fill(*made, domain, *wanted) : EINVAL; code != 0) {
+  if (const int code = !made ? EINVAL : is_removed() ? EIO : fill(*made, domain, *wanted); code != 0) {
     delete made;
     errno = code;
     return nullptr;

@@ -7,6 +7,7 @@
 #include "tools/rdma_in_memory/index.h"
 #include "tools/rdma_in_memory/memory.h"
 #include "tools/rdma_in_memory/queue_pair.h"
+#include "tools/rdma_in_memory/removal.h"
 
 namespace ibcoll::rdma_in_memory {
 namespace {
@@ -112,6 +113,7 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t bytes, uint64_t r
   const auto begin = reinterpret_cast<uint64_t>(address);
   const bool remote_only = (access & IBV_ACCESS_REMOTE_WRITE) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0;
   int code = bytes == 0 || remote_only ? EINVAL : remote != begin || (access & IBV_ACCESS_ZERO_BASED) ? EOPNOTSUPP : 0;
+  if (is_removed()) code = EIO;
   const int moved = code != 0 ? 0 : put_into_file(begin / kPage * kPage, (begin + bytes + kPage - 1) / kPage * kPage);
   if (moved > 0) code = moved;
   const uint32_t index = code == 0 ? region_indices.take() : 0;
