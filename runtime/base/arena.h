@@ -63,6 +63,15 @@ class Arena {
     return sum;
   }
 
+  // This is in a long block.
+  bool has_long(const void* memory) const noexcept {
+    for (const Long* block = long_; block; block = block->next)
+      if (static_cast<size_t>(static_cast<const std::byte*>(memory) - static_cast<std::byte*>(block->memory)) <
+          block->bytes)
+        return true;
+    return false;
+  }
+
   // Frees all allocations. Next time as much will fit into one chunk, and more: how much is alive at once depends on
   // which rank comes first.
   void reset() noexcept {

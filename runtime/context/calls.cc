@@ -43,7 +43,9 @@ Result<std::unique_ptr<Request>> Calls::make_persistent(TeamHandle& team, const 
   if (!args.ok()) return args.status();
   const Result<Forced> wanted = selection_.forced(given.collective, given.algorithm);
   if (!wanted.ok()) return wanted.status();
-  return make_request(team, args.value(), wanted.value(), given.scheme);
+  Result<std::unique_ptr<Request>> made = make_request(team, args.value(), wanted.value(), given.scheme);
+  if (made.ok()) made.value()->keep_buffers();
+  return made;
 }
 
 Result<Plan*> Calls::take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use, Plan* repeated) {

@@ -70,6 +70,10 @@ void Engine::remove(Team& team) {
   if (last_team_ == &team) last_team_ = nullptr;
 }
 
+void Engine::end_rests() noexcept {
+  for (Transport* const transport : transports_) transport->end_rests();
+}
+
 // ---------------------------------------------------------------- progress
 
 bool Engine::progress(uint32_t looks) noexcept {

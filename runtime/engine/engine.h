@@ -92,6 +92,8 @@ class Engine {
   // nullptr: simulated ranks have none, as there are too many for a mapping each.
   ScratchPool* scratch_pool() noexcept { return scratch_pool_.get(); }
   const LostRanks& lost() const noexcept { return lost_; }
+  // No peer has a right to write but those to what is in flight.
+  void end_rests() noexcept;
   // A team has to return credit.
   void credit_is_due() noexcept { credit_due_ = true; }
   // A question of a stalled rank said that it has completed more collectives than was known.

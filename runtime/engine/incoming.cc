@@ -133,7 +133,7 @@ void Incoming::on_put(Channel& c, const Note& note) noexcept {
     state_.mismatch(c.peer, note.bytes, m ? m->bytes - m->moved : 0, "bytes of a message from it");
     return;
   }
-  if (m->moved + note.bytes == m->bytes && !conceal(c.peer, *m)) {
+  if (m->moved + note.bytes == m->bytes && !rest(c.peer, *m)) {
     state_.health().suspect(error(IBCOLL_ERR_MISMATCH,
                                   "rank {}: rank {} writes once more to memory where its message has landed",
                                   state_.team().rank(), c.peer));
@@ -167,6 +167,15 @@ void Incoming::land(Channel& c, uint64_t bytes) noexcept {
 bool Incoming::conceal(int peer, Message& announced) noexcept {
   if (announced.region.key == 0) return true;
   if (!state_.links().conceal(peer, announced.region)) return false;
+  announced.region.key = 0;
+  return true;
+}
+
+// Of memory that is exposed to this peer again: that of a persistent request, and scratch memory, which is nobody
+// else's.
+bool Incoming::rest(int peer, Message& announced) noexcept {
+  if (!keeps_rights_ && !state_.is_long_scratch(announced.data)) return conceal(peer, announced);
+  if (!state_.links().rest(peer, announced.region)) return false;
   announced.region.key = 0;
   return true;
 }

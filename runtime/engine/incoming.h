@@ -20,6 +20,8 @@ class Incoming {
       : state_(state), trace_(trace), outgoing_(outgoing) {}
   // A new run begins.
   void begin() noexcept { expected_ = landed_ = 0; }
+  // All runs have the same memory: rights to write there may rest between them.
+  void keep_rights() noexcept { keeps_rights_ = true; }
   // Forgets what lies in the arena.
   void release() noexcept {
     arrivals_.clear();
@@ -68,6 +70,7 @@ class Incoming {
  private:
   void announce_taken(Channel& channel, uint64_t bytes, int called) noexcept;
   bool conceal(int peer, Message& announced) noexcept;
+  bool rest(int peer, Message& announced) noexcept;
   void take_eager(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void keep_unexpected(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void take_unexpected(Channel& channel) noexcept;
@@ -76,6 +79,7 @@ class Incoming {
   ExchangeState& state_;
   ExchangeTrace& trace_;
   Outgoing& outgoing_;
+  bool keeps_rights_ = false;
   uint64_t expected_ = 0;  // messages
   uint64_t landed_ = 0;
   Arrivals arrivals_;

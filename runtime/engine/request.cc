@@ -29,6 +29,7 @@ Request::Request(Team& team, const Args& args, const Choice& choice, ibcoll_sche
 // not refer to it any more.
 Request::~Request() {
   if (in_flight_) team_.finish(*this);
+  if (keeps_buffers_) team_.engine().end_rests();
   team_.disown();
   unbind();
 }

@@ -32,6 +32,11 @@ class Request {
 
   // Takes a private copy of the count and displacement arrays that `args` points to. Allocates the first time only.
   void hold_counts();
+  // The program leaves the buffers to this request until it is destroyed: peers may keep their rights between runs.
+  void keep_buffers() noexcept {
+    keeps_buffers_ = true;
+    exchange_.incoming().keep_rights();
+  }
   // For a request that is idle: the next run has these arguments, for which `choice` and `signature` are the same.
   void bind(const Args& args);
   // The same for arguments that differ from the last ones in the addresses of the buffers alone, with an operation that
@@ -125,6 +130,7 @@ class Request {
   ShortExchange short_exchange_;
   bool in_flight_ = false;
   bool has_had_task_ = false;
+  bool keeps_buffers_ = false;
   std::atomic<bool> done_{false};
   Status status_;
   std::vector<uint64_t> counts_;

@@ -235,6 +235,7 @@ bool Team::end_requests() noexcept {
   }
   if (window_) window_->presence().report_failure(failure.status().code());
   notices_.send_pending();
+  engine_.end_rests();
   const bool notified = failure.state() == TeamFailure::State::kNotified;
   bool idle = true;
   calls_.for_each([&](Request& request) {

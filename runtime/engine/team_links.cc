@@ -23,7 +23,7 @@ PutResult TeamLinks::put(PeerLink& link, const RemoteRegion& to, ConstBytes from
 
 RemoteRegion TeamLinks::expose(int peer, Bytes memory) noexcept {
   try {
-    return transport(peer).expose(members_.job_rank(peer), memory);
+    return transport(peer).expose_with_next(members_.job_rank(peer), memory);
   } catch (const std::bad_alloc&) {
     return {};
   }

@@ -52,10 +52,14 @@ class TeamLinks {
     return send(to, note, payload);
   }
   PutResult put(PeerLink& link, const RemoteRegion& to, ConstBytes from, const Note& note, uint64_t token) noexcept;
-  // A region without a key where memory for it is short: data then come in messages.
+  // Before the message that tells the peer. A region without a key where memory for it is short: data then come in
+  // messages.
   RemoteRegion expose(int peer, Bytes memory) noexcept;
   bool conceal(int peer, const RemoteRegion& region) noexcept {
     return transport(peer).conceal(members_.job_rank(peer), region);
+  }
+  bool rest(int peer, const RemoteRegion& region) noexcept {
+    return transport(peer).rest(members_.job_rank(peer), region);
   }
   // Transports return the sources of all puts.
   void want_back() noexcept;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "runtime/base/config.h"
+#include "runtime/registration_cache/memlock.h"
 #include "runtime/registration_cache/memory_events.h"
 #include "runtime/registration_cache/registration_cache.h"
 
@@ -54,6 +55,9 @@ class WatchedCache {
 
   // Does this memory stay pinned between uses? Where it does not, every acquire() costs a pin.
   bool keeps(std::span<const std::byte> memory) const;
+
+  // No limit binds what is pinned.
+  bool is_unlimited() const noexcept { return cache_.options().limit_bytes == kNoMemlock; }
 
   Scope scope() const noexcept { return scope_; }
   // Why no more than that: empty for kAll.

@@ -142,10 +142,19 @@ class IBCOLL_MODULE_API Transport {
   // receives through slots instead. The memory stays the caller's; it must call conceal(), until that returns true. The
   // peer learns of the region by a message of this transport: a put that comes before that message may be dropped.
   virtual RemoteRegion expose(int peer, std::span<std::byte> memory) = 0;
+  // The same for a caller whose next call is the send() that tells the peer: the right may be given along with that
+  // message.
+  virtual RemoteRegion expose_with_next(int peer, std::span<std::byte> memory) { return expose(peer, memory); }
   // Takes the right back. False: not now, the peer is in the middle of a write that nobody can stop; it ends by itself,
   // or with the peer's process. A process that was stopped (SIGSTOP) delays it until it continues; a library that keeps
   // the memory although the connection is closed, for ever.
   virtual bool conceal(int peer, const RemoteRegion& region) = 0;
+  // The same where all that the peer was to write has landed, by a caller that has the memory and will expose it to the
+  // peer again. The right may rest: it is given again by that expose(), and taken back by end_rests() at the latest.
+  // Until then the peer's device could still write there. The peer does not: it has no region that it may put to [C7].
+  virtual bool rest(int peer, const RemoteRegion& region) { return conceal(peer, region); }
+  // Takes all rights back that rest. May wait as conceal() may.
+  virtual void end_rests() {}
   // Writes `from` to the start of `to`, a region or a part of one [C11], then delivers the note. from.size() <=
   // to.bytes.
   virtual PutResult put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/verbs/exposures.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/base/log.h"
@@ -9,6 +10,7 @@ namespace ibcoll::verbs {
 namespace {
 
 constexpr size_t kMostExposures = kExposureIndex + 1;
+constexpr size_t kMostResting = 8;                      // for one peer
 constexpr uint64_t kLongestWindow = uint64_t{1} << 31;  // bytes; some devices (mlx5) bind no more
 
 }  // namespace
@@ -63,6 +65,7 @@ bool Exposures::make_key(Exposure& exposure) {
 
 RemoteRegion Exposures::expose(Peer& peer, std::span<std::byte> memory) {
   const Adapter& adapter = local_.adapter;
+  if (uint32_t index = 0; take_resting(peer, memory, index)) return region_of_new(peer, index);
   if (free_.empty()) {
     if (table_.size() == kMostExposures) return {};
     free_.push_back(static_cast<uint32_t>(table_.size()));
@@ -82,14 +85,21 @@ RemoteRegion Exposures::expose(Peer& peer, std::span<std::byte> memory) {
     return refuse(verbs_error(adapter.name(), "ibv_alloc_mw", code));
   }
   free_.pop_back();
+  exposure.bound = false;
+  exposure.advertised = exposure.key;
+  const RemoteRegion region = region_of_new(peer, index);
+  if (adapter.opens_windows()) peer.exposed.bind_later(exposure.number);
+  return region;
+}
+
+// With another number than it had before.
+RemoteRegion Exposures::region_of_new(Peer& peer, uint32_t index) {
+  Exposure& exposure = table_[index];
   exposure.number = (exposure.number & ~kExposureIndex) + kExposureIndex + 1 + index;
   if (exposure.number <= kExposureIndex) exposure.number += kExposureIndex + 1;  // never 0 in the upper half
   exposure.peer = peer.rank;
-  exposure.bound = false;
-  exposure.advertised = exposure.key;
   peer.exposed.add(exposure.number);
-  if (adapter.opens_windows()) peer.exposed.bind_later(exposure.number);
-  return {reinterpret_cast<uint64_t>(memory.data()), memory.size(),
+  return {reinterpret_cast<uint64_t>(exposure.memory.data()), exposure.memory.size(),
           static_cast<uint64_t>(exposure.number) << 32 | exposure.key};
 }
 
@@ -113,10 +123,64 @@ void Exposures::conceal(Peer& peer, const RemoteRegion& region) {
   if (exposure == nullptr) return;
   if (exposure->bound) invalidate(peer, *exposure);
   peer.exposed.remove(exposure->number);
-  if (exposure->window.handle) free_windows_.push_back(std::move(exposure->window));
-  unpin(*exposure);
+  release(*exposure);
+}
+
+void Exposures::release(Exposure& exposure) {
+  if (exposure.window.handle) free_windows_.push_back(std::move(exposure.window));
+  unpin(exposure);
+  exposure.peer = -1;
+  free_.push_back(exposure.number & kExposureIndex);
+}
+
+// ---------------------------------------------------------------- rest
+
+// What rests stays pinned: only where the memory would stay so anyway, and no limit binds.
+void Exposures::rest(Peer& peer, const RemoteRegion& region) {
+  Exposure* const exposure = find(peer.rank, region);
+  if (exposure == nullptr) return;
+  const WatchedCache& registrations = local_.adapter.registrations();
+  std::vector<uint32_t>& resting = peer.exposed.resting();
+  const bool stays_pinned =
+      exposure->registration && registrations.is_unlimited() && registrations.keeps(exposure->memory);
+  if (stays_pinned && resting.size() == kMostResting) end_rest(peer, resting.front());
+  if (!stays_pinned || !exposure->bound || !peer.connection.ready()) return conceal(peer, region);
+  peer.exposed.remove(exposure->number);
   exposure->peer = -1;
-  free_.push_back(exposure->number & kExposureIndex);
+  resting.push_back(exposure->number);
+}
+
+void Exposures::end_rest(Peer& peer, uint32_t number) {
+  std::erase(peer.exposed.resting(), number);
+  Exposure& exposure = at(number);
+  exposure.peer = peer.rank;
+  peer.exposed.add(number);
+  conceal(peer, {0, 0, static_cast<uint64_t>(number) << 32});
+}
+
+void Exposures::end_rests(Peer& peer) {
+  while (!peer.exposed.resting().empty()) end_rest(peer, peer.exposed.resting().back());
+}
+
+// True: a window on the same pages. Pages may have been unmapped and mapped again since, which the cache knows.
+bool Exposures::take_resting(Peer& peer, std::span<std::byte> memory, uint32_t& index) {
+  std::vector<uint32_t>& resting = peer.exposed.resting();
+  const auto found = std::find_if(resting.begin(), resting.end(), [&](uint32_t number) {
+    return at(number).memory.data() == memory.data() && at(number).memory.size() == memory.size();
+  });
+  if (found == resting.end()) return false;
+  const uint32_t number = *found;
+  WatchedCache& registrations = local_.adapter.registrations();
+  const Result<Registration*> pinned = registrations.acquire(memory);
+  const bool same = pinned.ok() && pinned.value() == at(number).registration;
+  if (pinned.ok()) registrations.release(pinned.value());
+  if (!same) {
+    end_rest(peer, number);
+    return false;
+  }
+  resting.erase(found);
+  index = number & kExposureIndex;
+  return true;
 }
 
 bool Exposures::write(const Peer& peer, const SlotHeader& header, const std::byte* payload) {

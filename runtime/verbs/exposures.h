@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The right to write: a memory window of type 2B, bound to exactly the exposed range on the queue pair of the peer, so
 // that the device itself refuses everybody else, and every byte outside. Binding travels in the send queue before the
-// advertisement; conceal() invalidates and waits until that is done. Without windows, a memory region of exactly the
-// range.
+// advertisement; conceal() invalidates and waits until that is done. A window that rests stays bound, for the same range
+// to be exposed to the same peer again. Without windows, a memory region of exactly the range.
 #pragma once
 
 #include <vector>
@@ -25,12 +25,15 @@ class Exposures {
   RemoteRegion expose(Peer& peer, std::span<std::byte> memory);
   // No write begins or continues after it. May wait for the device.
   void conceal(Peer& peer, const RemoteRegion& region);
+  // As conceal(), or the window stays bound.
+  void rest(Peer& peer, const RemoteRegion& region);
+  void end_rests(Peer& peer);
   // A small put, under the same rights that the device enforces on a large one. False: the peer has none.
   bool write(const Peer& peer, const SlotHeader& header, const std::byte* payload);
 
-  // Binds the windows of the peer's exposures that are not bound on its queue pair. False: the send queue has no room
-  // for all of them.
-  bool bind(Peer& peer);
+  // Binds the windows of the peer's exposures that are not bound on its queue pair; `signaled`: there is a completion
+  // when the last one is. False: the send queue has no room for all of them.
+  bool bind(Peer& peer, bool signaled = false);
   // The same, and waits for it: before the peer learns that this side is ready, as it may know keys already.
   void bind_now(Peer& peer);
   // Its queue pair is gone, and the windows with it.
@@ -42,6 +45,10 @@ class Exposures {
 
  private:
   Exposure* find(int rank, const RemoteRegion& region);
+  bool take_resting(Peer& peer, std::span<std::byte> memory, uint32_t& index);
+  void end_rest(Peer& peer, uint32_t number);
+  RemoteRegion region_of_new(Peer& peer, uint32_t index);
+  void release(Exposure& exposure);
   Exposure& at(uint32_t number) { return table_[number & kExposureIndex]; }
   Status pin(Exposure& exposure);
   void unpin(Exposure& exposure);

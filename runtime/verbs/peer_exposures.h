@@ -20,6 +20,9 @@ class Exposed {
     std::erase(unbound_, number);
   }
 
+  // Windows that are bound, and not exposed.
+  std::vector<uint32_t>& resting() { return resting_; }
+
   // The exposures whose windows still have to be bound on the present queue pair, in order.
   const std::vector<uint32_t>& unbound() const { return unbound_; }
   void bind_later(uint32_t number) { unbound_.push_back(number); }
@@ -27,7 +30,7 @@ class Exposed {
   void bind_none() { unbound_.clear(); }
 
  private:
-  std::vector<uint32_t> all_, unbound_;
+  std::vector<uint32_t> all_, unbound_, resting_;
 };
 
 // Exposures of the peer whose keys have changed since it announced them. On a new connection new keys follow the

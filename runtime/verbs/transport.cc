@@ -144,16 +144,32 @@ PutResult Transport::put(int rank, const RemoteRegion& to, std::span<const std::
 }
 
 RemoteRegion Transport::expose(int rank, std::span<std::byte> memory) {
+  const RemoteRegion region = expose_with_next(rank, memory);
+  if (Peer* const peer = local_.peers.find(static_cast<size_t>(rank)); region.key != 0 && peer->connection.ready())
+    sender_.pump(*peer);
+  return region;
+}
+
+// send() binds the window, by the same call of the device.
+RemoteRegion Transport::expose_with_next(int rank, std::span<std::byte> memory) {
   Peer* const peer = local_.peers.find_or_make(rank);
   if (peer == nullptr || peer->connection.is(State::kFailed) || memory.empty()) return {};
-  const RemoteRegion region = exposures_.expose(*peer, memory);
-  if (region.key != 0 && peer->connection.ready()) sender_.pump(*peer);  // before what the caller sends next
-  return region;
+  return exposures_.expose(*peer, memory);
 }
 
 bool Transport::conceal(int rank, const RemoteRegion& region) {
   if (Peer* const peer = local_.peers.find(static_cast<size_t>(rank))) exposures_.conceal(*peer, region);
   return true;
+}
+
+bool Transport::rest(int rank, const RemoteRegion& region) {
+  if (Peer* const peer = local_.peers.find(static_cast<size_t>(rank))) exposures_.rest(*peer, region);
+  return true;
+}
+
+void Transport::end_rests() {
+  for (const std::unique_ptr<Peer>& peer : local_.peers.all())
+    if (peer) exposures_.end_rests(*peer);
 }
 
 size_t Transport::poll_often(std::span<Event> events, uint32_t looks) {

@@ -39,7 +39,10 @@ class Transport final : public NetworkTransport {
   bool would_connect(int rank) const override { return !local_.peers.find(static_cast<size_t>(rank)); }
   size_t least_worth_exposing() const override;
   RemoteRegion expose(int rank, std::span<std::byte> memory) override;
+  RemoteRegion expose_with_next(int rank, std::span<std::byte> memory) override;
   bool conceal(int rank, const RemoteRegion& region) override;
+  bool rest(int rank, const RemoteRegion& region) override;
+  void end_rests() override;
   bool needs_polling() const noexcept override { return connector_.is_connecting(); }
   bool unsent() const noexcept override { return connector_.has_unsent(); }
   void push() override;

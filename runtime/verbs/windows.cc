@@ -14,11 +14,11 @@ constexpr Time kBindTimeout = 1'000'000'000;
 
 }  // namespace
 
-bool Exposures::bind(Peer& peer) {
+bool Exposures::bind(Peer& peer, bool signaled) {
   const std::vector<uint32_t>& unbound = peer.exposed.unbound();
   while (!unbound.empty()) {
     Exposure& bound = at(unbound.front());
-    ibv_send_wr* const request = requests_.link(peer, {}, Work::kLocal, 0, unbound.size() == 1);
+    ibv_send_wr* const request = requests_.link(peer, {}, Work::kLocal, 0, signaled && unbound.size() == 1);
     if (!request) return false;
     request->opcode = IBV_WR_BIND_MW;
     request->bind_mw.mw = bound.window.handle.get();
@@ -35,7 +35,7 @@ bool Exposures::bind(Peer& peer) {
 void Exposures::bind_now(Peer& peer) {
   const Time deadline = now() + kBindTimeout;
   const auto all_posted = [&] {
-    const bool all = bind(peer);
+    const bool all = bind(peer, true);
     requests_.flush(peer);
     return all;
   };
@@ -74,6 +74,11 @@ void Exposures::unbind(Peer& peer) {
     at(number).window.handle.reset();
     at(number).bound = false;
   }
+  for (const uint32_t number : peer.exposed.resting()) {
+    at(number).window.handle.reset();
+    release(at(number));
+  }
+  peer.exposed.resting().clear();
 }
 
 Status Exposures::renew(Peer& peer) {

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Windows that stay bound between two exposures of the same memory to the same peer.
+#include "runtime/machine/user_memory.h"
+#include "runtime/registration_cache/memlock.h"
+#include "tests/fake_verbs/faulty.h"
+#include "tests/fake_verbs/job.h"
+
+namespace ibcoll::fake_verbs {
+namespace {
+
+// Rank 1 exposes the same memory to rank 0 again and again, in between the window rests.
+class RestTest : public FaultTest {
+ protected:
+  static constexpr size_t kBytes = 100'000;
+  void SetUp() override {
+    if (memlock_limit() != kNoMemlock) GTEST_SKIP() << "where a limit of locked memory binds, no window rests";
+    world_ = make_connected(2, {"IBCOLL_VERBS_WINDOWS=on"});
+    ASSERT_TRUE(world_);
+    drain(*world_);
+    const Result<void*> made = allocate_memory(kBytes);  // whose end is known, so that it stays pinned
+    ASSERT_TRUE(made.ok());
+    memory_ = {static_cast<std::byte*>(made.value()), kBytes};
+    source_.resize(kBytes);
+    before_ = rank(1).counts;
+  }
+  void TearDown() override {
+    if (world_) world_->at(1).end_rests();
+    world_.reset();
+    (void)free_memory(memory_.data());
+  }
+  void put_and_rest(std::span<std::byte> memory) {
+    region_ = world_->at(1).expose(0, memory);
+    ASSERT_NE(region_.key, 0u);
+    fill(std::span(source_).first(memory.size()), ++puts_);
+    world_->got(1).clear();
+    ASSERT_TRUE(world_->put(0, 1, region_, std::span(source_).first(memory.size()), numbered(puts_)));
+    ASSERT_TRUE(world_->pump_until([&] { return world_->messages(1, 0) == 1; }));
+    EXPECT_EQ(first_wrong(memory, puts_), memory.size());
+    ASSERT_TRUE(world_->at(1).rest(0, region_));
+  }
+  // That is no more: it writes nothing.
+  void put_in_vain(const RemoteRegion& region) {
+    const int64_t refused = world_->counter(0, "puts_refused");
+    fill(source_, 99);
+    ASSERT_TRUE(world_->put(0, 1, region, source_, numbered(99)));
+    ASSERT_TRUE(world_->pump_until([&] { return world_->counter(0, "puts_refused") == refused + 1; }));
+    EXPECT_EQ(first_wrong(memory_, puts_), kBytes);
+  }
+  uint64_t binds() const { return (rank(1).counts - before_).requests[IBV_WR_BIND_MW]; }
+  uint64_t invalidations() const { return (rank(1).counts - before_).requests[IBV_WR_LOCAL_INV]; }
+
+  std::unique_ptr<World> world_;
+  std::span<std::byte> memory_;
+  std::vector<std::byte> source_;
+  RemoteRegion region_;
+  Counts before_;
+  uint32_t puts_ = 0;
+};
+
+TEST_F(RestTest, AWindowThatRestsIsNotBoundAgain) {
+  for (int i = 0; i < 5; ++i) ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
+  EXPECT_EQ(binds(), 1u);
+  EXPECT_EQ(invalidations(), 0u);
+  world_->at(1).end_rests();
+  EXPECT_EQ(invalidations(), 1u);
+  ASSERT_NO_FATAL_FAILURE(put_in_vain(region_));
+  ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
+  EXPECT_EQ(binds(), 2u);
+}
+
+TEST_F(RestTest, ConcealEndsIt) {
+  ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
+  region_ = world_->at(1).expose(0, memory_);
+  world_->conceal(1, 0, region_);
+  EXPECT_EQ(invalidations(), 1u);
+  ASSERT_NO_FATAL_FAILURE(put_in_vain(region_));
+}
+
+TEST_F(RestTest, AnotherRangeIsAnotherWindow) {
+  ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
+  ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_.first(kBytes / 2)));
+  EXPECT_EQ(binds(), 2u);
+  ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
+  EXPECT_EQ(binds(), 2u);
+}
+
+TEST_F(RestTest, FewRestForAPeer) {
+  for (size_t i = 1; i <= 12; ++i) ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_.subspan(1000 * i, 5000)));
+  EXPECT_EQ(binds(), 12u);
+  EXPECT_EQ(invalidations(), 4u);
+}
+
+// New pages at the same address are not those that are pinned.
+TEST_F(RestTest, MemoryThatIsFreedAndMadeAgainIsAnotherWindow) {
+  ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
+  (void)free_memory(memory_.data());
+  const Result<void*> made = allocate_memory(kBytes);
+  ASSERT_TRUE(made.ok());
+  memory_ = {static_cast<std::byte*>(made.value()), kBytes};
+  ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
+  EXPECT_EQ(binds(), 2u);
+}
+
+TEST_F(RestTest, ItEndsWithTheConnection) {
+  ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
+  RemoteRegion wrong = region_;
+  wrong.key ^= 0x5500;
+  ASSERT_NO_FATAL_FAILURE(put_in_vain(wrong));
+  ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
+  EXPECT_EQ(binds(), 2u);
+  EXPECT_EQ(invalidations(), 0u);
+}
+
+// Scratch memory is exposed in every run: its window rests between them. What a long message then takes is its
+// announcement, the data and the note, in two calls of the device, and one completion.
+TEST(Windows, OfScratchMemoryAreBoundOnce) {
+  if (memlock_limit() != kNoMemlock) GTEST_SKIP();
+  constexpr uint64_t kRuns = 10, kSpare = 4;  // for credit
+  EngineJob job(2, conformance::test_seed(), {"IBCOLL_VERBS_WINDOWS=on"});
+  CallParams params;
+  params.collective = IBCOLL_REDUCE_SCATTER_BLOCK;
+  params.p = 2;
+  params.op = IBCOLL_SUM;
+  params.count = 60'000 / sizeof(uint32_t);
+  ASSERT_EQ(job.run(params, "recursive_halving"), "");
+  job.drain();
+  const std::vector<Counts> before = job.counts();
+  ASSERT_EQ(job.run(params, "recursive_halving", kRuns), "");
+  job.drain();
+  for (size_t i = 0; i < 2; ++i) {
+    const Counts one = job.counts()[i] - before[i];
+    EXPECT_EQ(one.requests[IBV_WR_BIND_MW] + one.requests[IBV_WR_LOCAL_INV], 0u);
+    EXPECT_GE(one.all(), 3 * kRuns);
+    EXPECT_LE(one.all(), 3 * kRuns + kSpare);
+    EXPECT_LE(one.posts, 2 * kRuns + kSpare);
+    EXPECT_LE(one.signaled, kRuns + kSpare);
+  }
+}
+
+// Other windows are bound by the call that announces them, and asks for no completion.
+TEST(Windows, AreBoundWithTheAnnouncement) {
+  constexpr uint64_t kRuns = 10, kSpare = 4;
+  EngineJob job(2, conformance::test_seed(), {"IBCOLL_VERBS_WINDOWS=on"});
+  CallParams params;
+  params.collective = IBCOLL_ALLTOALL;
+  params.p = 2;
+  params.bytes = 32'768;
+  ASSERT_EQ(job.run(params, "pap_direct"), "");
+  job.drain();
+  const std::vector<Counts> before = job.counts();
+  ASSERT_EQ(job.run(params, "pap_direct", kRuns), "");
+  job.drain();
+  for (size_t i = 0; i < 2; ++i) {
+    const Counts one = job.counts()[i] - before[i];
+    EXPECT_EQ(one.requests[IBV_WR_BIND_MW], kRuns);
+    EXPECT_EQ(one.requests[IBV_WR_LOCAL_INV], kRuns);
+    EXPECT_LE(one.posts, 3 * kRuns + kSpare);
+    EXPECT_LE(one.signaled, 2 * kRuns + kSpare);
+  }
+}
+
+}  // namespace
+}  // namespace ibcoll::fake_verbs
