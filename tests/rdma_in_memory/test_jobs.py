@@ -3,7 +3,10 @@
 
 import os
 import pathlib
+import signal
 import subprocess
+import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -104,6 +107,34 @@ class Jobs(unittest.TestCase):
         done = job(1, 1, "python3", "-c", "import os, ctypes; ctypes.CDLL(None); os.setresuid(65534, 65534, 65534); "
                    "list = ctypes.CDLL(None).ibv_get_device_list; list.restype = ctypes.c_void_p; list(None)")
         self.assertIn("the device belongs to the user who started ibcoll_run", done.stderr)
+
+    # Each rank is a shell that outlives its program, so that the launcher ends no rank: the watch of processes notices, before
+    # the device does.
+    def test_a_rank_that_is_killed(self):
+        script = ('"$0" "$@" & echo $! >"$FOLDER/new.$PMI_RANK"; mv "$FOLDER/new.$PMI_RANK" "$FOLDER/$PMI_RANK"; wait $!; '
+                  'echo "rank $PMI_RANK ended with $?"; sleep 60')
+        with tempfile.TemporaryDirectory() as folder:
+            said = pathlib.Path(folder, "said")
+            words = [BIN / "ibcoll_run", "--rdma-in-memory", "-n", 2, "--nodes", 2, "--timeout", SECONDS, "sh", "-c", script,
+                     BIN / "ibcoll_perf", "all", "--bytes", "1M", "--seconds", "20"]
+            with open(said, "w", encoding="utf-8") as output:
+                running = subprocess.Popen([str(word) for word in words], stdout=output, stderr=subprocess.STDOUT,
+                                           env={**os.environ, "FOLDER": folder})
+            try:
+                self.wait_for(lambda: "alltoall" in said.read_text(encoding="utf-8"), said)
+                os.kill(int(pathlib.Path(folder, "1").read_text(encoding="utf-8")), signal.SIGKILL)
+                self.wait_for(lambda: "rank 0 ended with" in said.read_text(encoding="utf-8"), said)
+            finally:
+                running.terminate()
+                running.wait(timeout=SECONDS)
+            self.assertIn("lost rank 1: its process has ended", said.read_text(encoding="utf-8"))
+            self.assertNotIn("rank 0 ended with 0", said.read_text(encoding="utf-8"))
+
+    def wait_for(self, condition, said):
+        end = time.monotonic() + SECONDS
+        while not condition():
+            self.assertLess(time.monotonic(), end, said.read_text(encoding="utf-8"))
+            time.sleep(0.05)
 
     # Of one rank: its own error says so within a second, and ends the job.
     def test_a_device_that_is_removed(self):
