@@ -47,6 +47,7 @@ TEST(Distributions, OfTheGatherPaper) {
 
 TEST(Distributions, OfThisProject) {
   EXPECT_EQ(sizes(Distribution::kMild, 100, 5), (Sizes{50, 100, 150, 75, 125}));
+  EXPECT_EQ(sizes(Distribution::kMild, 1, 5), (Sizes{1, 1, 2, 1, 1}));
   EXPECT_EQ(sizes(Distribution::kRagged, 100, 5), (Sizes{0, 100, 200, 50, 150}));
 }
 

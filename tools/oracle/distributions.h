@@ -15,7 +15,7 @@ namespace ibcoll::oracle {
 
 // The sizes of p blocks m_i with base size c.
 enum class Distribution {
-  kMild,    // 1/2 to 3/2 of c
+  kMild,    // 1/2 to 3/2 of c, and not empty
   kRagged,  // 0 to 2c, one in five empty
   // Träff et al., "A simple, pipelined algorithm for large, irregular all-gather problems", section 3
   kRegular,     // c
@@ -62,7 +62,7 @@ inline uint64_t distributed(Distribution distribution, uint64_t c, int rank, int
   const uint64_t weight = (i * 7 + peer * 3) % 5, random = draw(i << 32 | peer);
   switch (distribution) {
     case Distribution::kMild:
-      return c / 2 + c * weight / 4;
+      return c - c / 2 + c * weight / 4;
     case Distribution::kRagged:
       return c * weight / 2;
     case Distribution::kRegular:
