@@ -92,6 +92,7 @@ void Completions::complete(Peer& peer, uint32_t request) {
 }
 
 void Completions::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t request) {
+  if (recovery_.look_at_device()) return;
   if (done.status == IBV_WC_WR_FLUSH_ERR) {
     // Only the peer's error shows here: it went first, and will greet anew or be found dead.
     if (!peer.connection.is(State::kDraining)) recovery_.connect_anew(peer);

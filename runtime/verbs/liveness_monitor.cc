@@ -7,8 +7,6 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/base/log.h"
-
 namespace ibcoll::verbs {
 namespace {
 
@@ -28,26 +26,6 @@ void LivenessMonitor::check_greeted(Time time) {
     else if (!peer->liveness.has_deadline() && port_stays_down())
       recovery_.fail(*peer, port_failure());
   }
-}
-
-// A link that ends may come back, which look_at_port() waits for; a device does not.
-void LivenessMonitor::look_at_device(Time time) {
-  if (time - device_looked_at_ < kBetweenLooks) return;
-  device_looked_at_ = time;
-  while (const std::optional<ibv_async_event> event = local_.adapter.next_event()) {
-    log(LogLevel::kInfo, "verbs: rank {}: {} reports: {}", local_.rank, local_.adapter.name(),
-        ibv_event_type_str(event->event_type));
-    if (event->event_type == IBV_EVENT_DEVICE_FATAL) lose_device();
-  }
-}
-
-void LivenessMonitor::lose_device() {
-  const Status why = error(IBCOLL_ERR_TRANSPORT,
-                           "{}, this rank's own device, has failed or was removed ({}): dmesg may say why; "
-                           "IBCOLL_VERBS_DEVICE names another one, IBCOLL_NET=ucx takes another network",
-                           local_.adapter.name(), ibv_event_type_str(IBV_EVENT_DEVICE_FATAL));
-  for (const std::unique_ptr<Peer>& peer : local_.peers.all())
-    if (peer) recovery_.lack(*peer, why);
 }
 
 // Only while a peer does not answer. Links come back: a peer is given up only if the link is down for as long as a
@@ -85,7 +63,10 @@ void LivenessMonitor::check() {
   for (const int rank : local_.peers.processes.ended())
     recovery_.fail(*local_.peers.find(static_cast<size_t>(rank)), "its process has ended");
   const Time time = now();
-  look_at_device(time);
+  if (time - device_looked_at_ >= kBetweenLooks) {
+    device_looked_at_ = time;
+    recovery_.look_at_device();
+  }
   look_at_port(time);
   check_greeted(time);
   const std::vector<Peer*>& active = local_.peers.with_queue_pair;

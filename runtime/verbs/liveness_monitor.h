@@ -19,8 +19,6 @@ class LivenessMonitor {
  private:
   void check_greeted(Time time);
   void check_silence(Peer& peer, Time time);
-  void look_at_device(Time time);
-  void lose_device();
   void look_at_port(Time time);
   bool port_stays_down() const;
   std::string port_failure() const;

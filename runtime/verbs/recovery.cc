@@ -83,6 +83,24 @@ void Recovery::lack(Peer& peer, const Status& what) {
   lose(peer);
 }
 
+// A link that ends may come back, which LivenessMonitor waits for; a device does not.
+bool Recovery::look_at_device() {
+  bool ended = false;
+  while (const std::optional<ibv_async_event> event = local_.adapter.next_event()) {
+    log(LogLevel::kInfo, "verbs: rank {}: {} reports: {}", local_.rank, local_.adapter.name(),
+        ibv_event_type_str(event->event_type));
+    ended = ended || event->event_type == IBV_EVENT_DEVICE_FATAL;
+  }
+  if (!ended) return false;
+  const Status why = error(IBCOLL_ERR_TRANSPORT,
+                           "{}, this rank's own device, has failed or was removed ({}): dmesg may say why; "
+                           "IBCOLL_VERBS_DEVICE names another one, IBCOLL_NET=ucx takes another network",
+                           local_.adapter.name(), ibv_event_type_str(IBV_EVENT_DEVICE_FATAL));
+  for (const std::unique_ptr<Peer>& peer : local_.peers.all())
+    if (peer) lack(*peer, why);
+  return true;
+}
+
 void Recovery::lose(Peer& peer) {
   connector_.stop_greeting(peer);
   if (!peer.connection.has_queue_pair()) return give_up(peer);

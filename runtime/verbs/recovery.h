@@ -32,6 +32,8 @@ class Recovery {
   // This rank cannot reach the peer, for a reason of its own that no other rank knows better. So it is reported before
   // the connection has drained.
   void lack(Peer& peer, const Status& what);
+  // Takes what the device has reported. True: its end, and all peers are lost.
+  bool look_at_device();
   // One that is lost; once.
   void report(Peer& peer);
 

@@ -111,12 +111,12 @@ class Jobs(unittest.TestCase):
     # Each rank is a shell that outlives its program, so that the launcher ends no rank: the watch of processes notices, before
     # the device does.
     def test_a_rank_that_is_killed(self):
-        script = ('"$0" "$@" & echo $! >"$FOLDER/new.$PMI_RANK"; mv "$FOLDER/new.$PMI_RANK" "$FOLDER/$PMI_RANK"; wait $!; '
-                  'echo "rank $PMI_RANK ended with $?"; sleep 60')
+        script = ('"$0" "$@" & echo $! >"$FOLDER/$IBCOLL_RUN_RANK"; wait $!; '
+                  'echo "rank $IBCOLL_RUN_RANK ended with $?"; sleep 60')
         with tempfile.TemporaryDirectory() as folder:
             said = pathlib.Path(folder, "said")
             words = [BIN / "ibcoll_run", "--rdma-in-memory", "-n", 2, "--nodes", 2, "--timeout", SECONDS, "sh", "-c", script,
-                     BIN / "ibcoll_perf", "all", "--bytes", "1M", "--seconds", "20"]
+                     BIN / "ibcoll_perf", "all", "--bytes", "8:1M", "--factor", "4", "--seconds", "0.2"]
             with open(said, "w", encoding="utf-8") as output:
                 running = subprocess.Popen([str(word) for word in words], stdout=output, stderr=subprocess.STDOUT,
                                            env={**os.environ, "FOLDER": folder})
@@ -138,7 +138,7 @@ class Jobs(unittest.TestCase):
 
     # Of one rank: its own error says so within a second, and ends the job.
     def test_a_device_that_is_removed(self):
-        removed = 'test "$PMI_RANK" = 1 && export RDMA_IN_MEMORY_REMOVED_AFTER=1; exec "$0" "$@"'
+        removed = 'test "$IBCOLL_RUN_RANK" = 1 && export RDMA_IN_MEMORY_REMOVED_AFTER=1; exec "$0" "$@"'
         words = ["all", "--seconds", "1"]
         for notify in ("memory", "imm"):
             done = job(3, 3, "sh", "-c", removed, BIN / "ibcoll_perf", *words, options=["-x", f"IBCOLL_VERBS_NOTIFY={notify}"])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What verbs does with a device, over the one within the process."""
 
-from .fault import FAKE_VERBS, Fault
+from .fault import FAKE_VERBS, RDMA_IN_MEMORY_JOBS, Fault
 
 COMPLETION_QUEUE, RECONNECTION = "*ACompletionQueueHasRoom*", "*AfterTheLastRetry*"
 NO_ORDER, WINDOWS = "*ANumberThatIsVisible*", "*/verbs_windows"
@@ -59,10 +59,13 @@ FAULTS = [
     Fault("verbs_port_is_always_up", "runtime/verbs/liveness_monitor.cc",
           "port_down_for_ = was_down ?", "port_down_for_ = !was_down ?",
           FAKE_VERBS, "*APortThatStaysDown*"),
-    Fault("verbs_end_of_a_device_is_no_loss", "runtime/verbs/liveness_monitor.cc",
+    Fault("verbs_end_of_a_device_is_no_loss", "runtime/verbs/recovery.cc",
           "event->event_type == IBV_EVENT_DEVICE_FATAL", "event->event_type == IBV_EVENT_SRQ_ERR",
           FAKE_VERBS, "*ADeviceThatReports*"),
-    Fault("verbs_any_event_ends_a_device", "runtime/verbs/liveness_monitor.cc",
+    Fault("verbs_errors_before_the_end_of_a_device", "runtime/verbs/completions.cc",
+          "  if (recovery_.look_at_device()) return;\n", "",
+          RDMA_IN_MEMORY_JOBS, "Jobs.test_a_device_that_is_removed"),
+    Fault("verbs_any_event_ends_a_device", "runtime/verbs/recovery.cc",
           "event->event_type == IBV_EVENT_DEVICE_FATAL", "event->event_type >= IBV_EVENT_CQ_ERR",
           FAKE_VERBS, "*OtherEvents*"),
     Fault("verbs_rests_stay", "runtime/verbs/exposures.cc",
