@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Registration: the pages of a buffer become pages of the file, in place.
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -28,21 +29,61 @@ struct Mapping {
   bool of_this_file, may_move;  // may_move: nobody else has these pages
 };
 
+// PROCMAP_QUERY of Linux 6.11: one mapping, at once. Reading the whole list takes as long as copying 100 KB.
+struct Query {
+  uint64_t bytes, flags, address;
+  uint64_t begin, end, rights, page_bytes, offset, number;
+  uint32_t major, minor, name_bytes, build_id_bytes;
+  uint64_t name, build_id;
+};
+static_assert(sizeof(Query) == 104);
+constexpr unsigned long kQuery = _IOWR('f', 17, Query);
+constexpr uint64_t kReads = 1, kWrites = 2, kShared = 8, kThatOrTheNext = 16;
+
+Mapping mapping_of(const Query& found, const char* name, uint64_t begin, uint64_t end) {
+  Mapping one{std::max(found.begin, begin), std::min(found.end, end), 0, false, false};
+  one.offset = found.offset + (one.begin - found.begin);
+  one.of_this_file = File::get().is_this(found.number, makedev(found.major, found.minor));
+  const bool writable = (found.rights & kReads) != 0 && (found.rights & kWrites) != 0;
+  one.may_move = writable && ((found.rights & kShared) == 0 || one.of_this_file) && std::strcmp(name, "[stack]") != 0;
+  return one;
+}
+
+// False: this kernel does not answer.
+bool ask_for_mappings(uint64_t begin, uint64_t end, std::vector<Mapping>& list) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/maps", "re"), std::fclose);
+  for (uint64_t at = begin; file && at < end;) {
+    char name[256] = "";
+    Query query{};
+    query.bytes = sizeof query;
+    query.flags = kThatOrTheNext;
+    query.address = at;
+    query.name_bytes = sizeof name;
+    query.name = reinterpret_cast<uint64_t>(name);
+    if (::ioctl(::fileno(file.get()), kQuery, &query) != 0) {
+      if (errno == ENOENT) return true;  // there are no more
+      list.clear();
+      return false;
+    }
+    if (query.begin < end) list.push_back(mapping_of(query, name, begin, end));
+    at = query.end;
+  }
+  return file != nullptr;
+}
+
 Mapping mapping_of(const char* line, uint64_t begin, uint64_t end) {
   unsigned long from = 0, to = 0, offset = 0, number = 0;
   unsigned major = 0, minor = 0;
   char rights[5] = "", name[16] = "";
   std::sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %15s", &from, &to, rights, &offset, &major, &minor, &number, name);
-  Mapping found{std::max<uint64_t>(from, begin), std::min<uint64_t>(to, end), 0, false, false};
-  found.offset = offset + (found.begin - from);
-  found.of_this_file = File::get().is_this(number, makedev(major, minor));
-  const bool writable = rights[0] == 'r' && rights[1] == 'w';
-  found.may_move = writable && (rights[3] == 'p' || found.of_this_file) && std::strcmp(name, "[stack]") != 0;
-  return found;
+  const uint64_t granted =
+      (rights[0] == 'r' ? kReads : 0) | (rights[1] == 'w' ? kWrites : 0) | (rights[3] == 's' ? kShared : 0);
+  return mapping_of({0, 0, 0, from, to, granted, 0, offset, number, major, minor, 0, 0, 0, 0}, name, begin, end);
 }
 
 // Those between begin and end. Complete before anything is replaced: the list may lie in the pages to replace.
 bool read_mappings(uint64_t begin, uint64_t end, std::vector<Mapping>& list) {
+  if (ask_for_mappings(begin, end, list)) return true;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/maps", "re"), std::fclose);
   if (!file) return false;
   char line[1024];
