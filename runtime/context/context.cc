@@ -46,9 +46,12 @@ Status Context::open(const ibcoll_bootstrap_t* callbacks) {
   if (rank() == 0) {
     for (const std::string& warning : config_.warnings()) log(LogLevel::kWarning, "{}", warning);
   }
-  Result<JoinedJob> job = join_job(*bootstrap_, config_, host_);
-  if (!job.ok()) return job.status();
-  job_ = std::move(*job);
+  {
+    const ContextLock::Guard guard = enter();  // it calls the network's library: NetworkEnd
+    Result<JoinedJob> job = join_job(*bootstrap_, config_, host_);
+    if (!job.ok()) return job.status();
+    job_ = std::move(*job);
+  }
   if (rank() == 0 && size() > 1) tuning_.read(config_, job_, size());
   if (Status made = make_world(); !made.ok()) return made;
   if (Status shared = share_tuning(); !shared.ok()) return shared;

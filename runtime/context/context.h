@@ -22,6 +22,7 @@
 #include "runtime/context/waiting.h"
 #include "runtime/engine/tracer.h"
 #include "runtime/machine/fork_watch.h"
+#include "runtime/machine/network_end.h"
 
 namespace ibcoll {
 
@@ -71,6 +72,8 @@ class Context {
 
   ForkWatch fork_watch_;
   ContextLock lock_;
+  // Each use of the network holds the lock.
+  NetworkEnd::Caller calls_network_{[](void* lock) { static_cast<ContextLock*>(lock)->close(); }, &lock_};
   Config config_;
   HostProgram host_;
   std::unique_ptr<Bootstrap> bootstrap_;

@@ -3,6 +3,8 @@
 
 #include <sched.h>
 
+#include "runtime/machine/deadline.h"
+
 namespace ibcoll {
 
 // Others may sleep as well: the lock stays marked as awaited until a thread that was not woken takes it.
@@ -19,6 +21,20 @@ void ContextLock::let_others_in(Guard& guard) noexcept {
   guard.unlock();
   for (int i = 0; i < kHandOverYields && wanted(); ++i) ::sched_yield();
   guard.lock();
+}
+
+// With one thread, the lock can only be held by a call that this thread itself has not returned from.
+bool ContextLock::close() noexcept {
+  if (__libc_single_threaded) return try_lock();
+  const Deadline deadline = Deadline::after_seconds(kClosingSeconds);
+  wanting_.fetch_add(1, std::memory_order_relaxed);
+  bool closed = try_lock();
+  while (!closed && !deadline.passed()) {
+    ::sched_yield();
+    closed = try_lock();
+  }
+  wanting_.fetch_sub(1, std::memory_order_relaxed);
+  return closed;
 }
 
 }  // namespace ibcoll

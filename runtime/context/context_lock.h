@@ -22,6 +22,10 @@ class ContextLock {
   bool wanted() const noexcept { return wanting_.load(std::memory_order_relaxed) > 0; }
   // The guard holds the lock, and holds it again when those threads have had it.
   void let_others_in(Guard& guard) noexcept;
+  // For the end of the process: waits until no thread has the lock, and lets none have it again. Threads that want it
+  // stay where they are until the process is gone. False: a thread has not released it within kClosingSeconds.
+  bool close() noexcept;
+  static constexpr double kClosingSeconds = 1;
 
   // ---- for Guard, as of std::mutex
 

@@ -8,8 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/bootstraps/late_program.h"
+
 static ibcoll_context_t context;
-static int by_destructor, too_late;
+static int by_destructor, too_late, ends_after_ucx;
 static atomic_int going;
 
 /* Not the streams of stdio, which may be closed by then. */
@@ -62,8 +64,14 @@ static void* keep_using(void* unused) {
 
 /* `when`: destructor (of this library), too_late (the same, where the network's library has ended), atexit (a function
  * that runs after all others), leak (never: the context stays), thread (a thread is in the middle of calls when the
- * process ends). */
+ * process ends), inside (it does not use ibcoll itself: the thread of another plugin is in the middle of UCX then). */
 void late_begin(const char* when) {
+  if (strcmp(when, "inside") == 0) {
+    ends_after_ucx = 1;
+    late_inside = LATE_HOLD_NEXT;
+    while (late_inside != LATE_HELD) usleep(1000);
+    return;
+  }
   if (strcmp(when, "atexit") == 0) atexit(end); /* before ibcoll, or what it uses, has registered anything */
   expect(ibcoll_context_create(NULL, &context) == IBCOLL_OK, "create");
   use();
@@ -88,4 +96,8 @@ static void end_too_late(void) {
 __attribute__((destructor)) static void unload(void) {
   if (by_destructor) end();
   if (too_late) end_too_late();
+  if (ends_after_ucx) { /* time for the thread to be seen */
+    late_over = 1;
+    usleep(300000);
+  }
 }

@@ -129,6 +129,13 @@ class LateUse(Job):
                            BIN / "ibcoll_late_plugin.so", "thread", UCX_TLS="tcp")
                 self.assertIn(done.returncode, (0, 3), done.stdout + done.stderr)  # 3: a rank that is left has an error
 
+    def test_a_thread_in_the_middle_of_ucx(self):
+        """UCX does not end before the thread is outside, nor is it entered again."""
+        done = run(BIN / "ibcoll_run", "-n", 4, "--nodes", 2, "--net", "ucx", BIN / "ibcoll_late_program",
+                   BIN / "ibcoll_late_plugin.so", "thread", BIN / "ibcoll_later_plugin.so", "inside", UCX_TLS="tcp")
+        self.assertIn(done.returncode, (0, 3), done.stdout + done.stderr)
+        self.assertNotIn("inside of UCX after its end", done.stderr)
+
     def test_by_the_destructor_of_a_plugin_that_was_loaded_after_ucx(self):
         done = run(BIN / "ibcoll_run", "-n", 4, "--nodes", 2, "--net", "ucx", BIN / "ibcoll_late_program",
                    BIN / "ibcoll_late_plugin.so", "destructor", BIN / "ibcoll_later_plugin.so", "too_late", UCX_TLS="tcp")

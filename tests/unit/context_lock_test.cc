@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/single_threaded.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <thread>
 #include <vector>
@@ -59,6 +60,40 @@ TEST(ContextLock, LetsInWhoWantsIt) {
   while (!was_in) lock.let_others_in(holds);
   EXPECT_TRUE(holds.owns_lock());
   other.join();
+}
+
+TEST(ContextLock, IsClosedOnceItsHolderLetsOthersIn) {
+  ContextLock lock;
+  std::atomic<bool> holds{false}, closed{false};
+  std::thread holder([&] {
+    ContextLock::Guard guard = lock.enter();
+    holds = true;
+    while (!lock.wanted()) std::this_thread::yield();
+    EXPECT_FALSE(closed);
+  });
+  while (!holds) std::this_thread::yield();
+  closed = lock.close();
+  EXPECT_TRUE(closed);
+  EXPECT_FALSE(lock.wanted());
+  EXPECT_FALSE(lock.try_enter().owns_lock());
+  holder.join();
+  EXPECT_FALSE(lock.try_enter().owns_lock());
+}
+
+TEST(ContextLock, IsNotClosedWhileItIsHeld) {
+  ContextLock lock;
+  std::atomic<bool> holds{false}, ends{false};
+  std::thread holder([&] {
+    const ContextLock::Guard guard = lock.enter();
+    holds = true;
+    while (!ends) std::this_thread::yield();
+  });
+  while (!holds) std::this_thread::yield();
+  EXPECT_FALSE(lock.close());
+  EXPECT_FALSE(lock.wanted());
+  ends = true;
+  holder.join();
+  EXPECT_TRUE(lock.try_enter().owns_lock());
 }
 
 // In a process of its own, which has one thread when it takes the lock.
