@@ -79,6 +79,32 @@ TEST_F(ShortExchangeTest, MessagesOfTheNextCall) {
   expect_right(2);
 }
 
+// The message of the other rank is there before the call, and is combined where this rank's operand stands.
+TEST_F(ShortExchangeTest, AMessageThatCameBeforeACallInPlace) {
+  const Placement two({0, 1}, {0, 1});
+  std::vector<std::unique_ptr<Team>> teams;
+  std::vector<std::unique_ptr<Request>> requests;
+  uint64_t operands[] = {100, 23};
+  for (int rank = 0; rank < 2; ++rank) {
+    teams.push_back(std::make_unique<Team>(*engines_[static_cast<size_t>(rank)], 2, two, rank, nullptr));
+    Args args;
+    args.collective = IBCOLL_ALLREDUCE;
+    args.in_place = true;
+    args.bytes = 8;
+    args.count = 1;
+    args.recv.base = reinterpret_cast<std::byte*>(&operands[rank]);
+    args.reduction = Reduction(IBCOLL_SUM, IBCOLL_UINT64);
+    requests.push_back(std::make_unique<Request>(
+        *teams.back(), args, Choice{find_algorithm(IBCOLL_ALLREDUCE, "recursive_doubling")}, IBCOLL_SCHEME_AUTO, 3));
+  }
+  EXPECT_EQ(teams[1]->run_short(*requests[1], kLooks), Team::Short::kHandedOver);
+  progress();
+  EXPECT_EQ(teams[0]->run_short(*requests[0], kLooks), Team::Short::kDone);
+  progress();
+  EXPECT_FALSE(requests[1]->in_flight());
+  for (const uint64_t sum : operands) EXPECT_EQ(sum, 123u);
+}
+
 TEST_F(ShortExchangeTest, MessagesOfOtherCallsStayWhereTheyAre) {
   make_calls();
   const std::vector<std::byte> data(8, std::byte{7});
