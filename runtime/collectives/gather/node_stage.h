@@ -109,23 +109,21 @@ class NodeStage {
 
   // ---- scatter(v), in a step of the window
 
-  // At the gateway: the size and, where it travels so, the block of another rank of the node.
-  void place_for(int local, ConstBytes block_of_rank) noexcept { cells_.write(local, block_of_rank, local); }
-  // At the root.
+  // At the root: the sizes and, where they travel so, the blocks of the others of its node.
   void place_others(const ConstBlocks& send) noexcept {
-    for (int local = window_.next(window_.rank()); local != window_.rank(); local = window_.next(local))
-      place_for(local, send[locals()[static_cast<size_t>(local)]]);
+    cells_.write_others([&](int local) { return send[locals()[static_cast<size_t>(local)]]; });
   }
-  // At a leader, from the blocks of the node side by side. `sizes`: of its ranks.
+  // The same at a leader, from the blocks of the node side by side. `sizes`: of its ranks.
   void unpack(const uint64_t* sizes, const std::byte* from, Bytes own) noexcept {
-    for (int local = 0; local < window_.size(); ++local) {
-      const uint64_t bytes = sizes[local], here = fits(bytes) ? bytes : 0;
-      if (local != window_.rank())
-        place_for(local, ConstBytes(from, bytes));
-      else if (here > 0)
-        Comm::copy(own, ConstBytes(from, bytes));
-      from += here;
-    }
+    const std::byte* others = from;
+    cells_.write_others([&](int local) {
+      if (local == window_.rank() + 1) others += fits(own.size()) ? own.size() : 0;
+      const ConstBytes block(others, sizes[local]);
+      others += fits(block.size()) ? block.size() : 0;
+      return block;
+    });
+    for (int local = 0; local < window_.rank(); ++local) from += fits(sizes[local]) ? sizes[local] : 0;
+    if (fits(own.size())) Comm::copy(own, ConstBytes(from, own.size()));
   }
   // The longest block that the gateway writes for others, for step_bytes(). `size_of`: of a local rank.
   template <typename SizeOf>
@@ -138,12 +136,12 @@ class NodeStage {
   }
   // Not at the gateway, which has published: takes the block. False: it has another size; the collective has failed.
   bool take(Bytes own) noexcept {
-    const uint64_t sent = size(window_.rank());
-    if (sent != own.size()) {
-      comm_.mismatch(root_, sent, own.size(), "bytes of its block");
+    const NodeCells::Cell sent = cells_.find(local_gateway());
+    if (sent.bytes != own.size()) {
+      comm_.mismatch(root_, sent.bytes, own.size(), "bytes of its block");
       return false;
     }
-    if (fits(sent)) cells_.take(window_.rank(), own);
+    if (sent.data) Comm::copy(own, ConstBytes(sent.data, own.size()));
     return true;
   }
 
@@ -209,7 +207,8 @@ inline double shm_tree_us(const Shape& s, const CostModel& m, int steps, bool bu
 // nodes, if the late rank talks for its node. Only the root of a single node reads all blocks, or writes them.
 inline bool goes_straight(const Shape& s) { return block_of(s) > std::min(s.parameter, s.area_bytes); }
 inline double late_node_gather_us(const Shape& s, const CostModel& model, double between) {
-  if (goes_straight(s)) return late_up_us(s, model, s.p, 0, static_cast<double>(block_of(s)));
+  if (goes_straight(s))  // the root asks for all blocks, if it is the late one
+    return late_up_us(s, model, s.p, 0, static_cast<double>(block_of(s))) * (s.p - 1) / s.p;
   const CostModel m = model_of_late(model);
   return m.step_us(s.most_local) + m.copy_us * static_cast<double>(block_of(s)) * (s.most_local + 1) + between;
 }

@@ -6,43 +6,10 @@
 // Source: the leaders of Qian, Afsahi; between nodes Traeff's trees, which gatherv builds from what nodes have.
 // Cost, N nodes: a step of the window, 2 copies; between nodes that of ordered_tree with p = N.
 #include "runtime/collectives/gather/node_stage.h"
+#include "runtime/collectives/gather/one_step.h"
 
 namespace ibcoll::gather::shm_tree {
 namespace {
-
-// On one node: the root awaits all others, which await nobody.
-void write_own(NodeWindow& w, const Args& a) { NodeCells(w, a.parameter).write(w.rank(), a.own(w.rank()), a.root); }
-void write_own_size(NodeWindow& w, const Args& a) {
-  NodeCells(w, a.parameter).write_size(w.rank(), a.own(w.rank()).size());
-}
-Difference take_all(NodeWindow& w, const Args& a) {
-  const NodeCells cells(w, a.parameter);
-  for (int i = 0; i < w.size(); ++i)
-    if (i != a.root && cells.size(i) != a.recv.size(i)) return {i, cells.size(i), a.recv.size(i)};
-  for (int i = 0; i < w.size(); ++i)
-    if (i == a.root)
-      Comm::copy(a.recv[i], a.own(i));
-    else if (a.recv.size(i) > 0)
-      cells.take(i, a.recv[i]);
-  return {};
-}
-
-// None where a block goes straight to the root.
-OneStep one_step(const Args& a, const NodeWindow& w) {
-  const uint64_t longest = NodeCells::longest_of(w, a.parameter);
-  if (w.rank() != a.root) {
-    const uint64_t own = a.own(w.rank()).size();
-    if (own > longest) return {};
-    return {.kind = OneStep::Kind::kOwn, .bytes = NodeCells::step_bytes(own), .write = write_own};
-  }
-  for (int i = 0; i < w.size(); ++i)
-    if (a.recv.size(i) > longest) return {};
-  return {.kind = OneStep::Kind::kOwn,
-          .end = w.size(),
-          .bytes = NodeCells::step_bytes(0),
-          .write = write_own_size,
-          .finish = take_all};
-}
 
 template <Sizes kSizes>
 Task run(Comm& c, Args a) {

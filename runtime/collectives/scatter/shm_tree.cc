@@ -6,6 +6,7 @@
 // Source: the leaders of Qian, Afsahi; between nodes Traeff's trees, which scatterv builds from what nodes wait for.
 // Cost, N nodes: a step of the window (scatterv between nodes: two), 2 copies; between nodes ordered_tree's, p = N.
 #include "runtime/collectives/gather/node_stage.h"
+#include "runtime/collectives/scatter/one_step.h"
 #include "runtime/collectives/scatter/scatter.h"
 
 namespace ibcoll::scatter::shm_tree {
@@ -14,41 +15,6 @@ namespace {
 using gather::NodeCells;
 using gather::NodeStage;
 using gather::Sizes;
-
-// On one node: all others await the root, which awaits nobody.
-void write_others(NodeWindow& w, const Args& a) {
-  NodeCells cells(w, a.parameter);
-  for (int i = w.next(w.rank()); i != w.rank(); i = w.next(i)) cells.write(i, a.send[i], i);
-}
-Difference take_own(NodeWindow&, const Args& a) {
-  if (!a.in_place) Comm::copy(a.buffer(), a.send[a.root]);
-  return {};
-}
-Difference take(NodeWindow& w, const Args& a) {
-  const NodeCells cells(w, a.parameter);
-  if (const uint64_t sent = cells.size(w.rank()); sent != a.bytes) return {a.root, sent, a.bytes};
-  if (a.bytes > 0) cells.take(w.rank(), a.buffer());
-  return {};
-}
-
-// None where a block comes straight from the root.
-OneStep one_step(const Args& a, const NodeWindow& w) {
-  const uint64_t longest = NodeCells::longest_of(w, a.parameter);
-  if (w.rank() != a.root) {
-    if (a.bytes > longest) return {};
-    return {.kind = OneStep::Kind::kOwn,
-            .first = a.root,
-            .end = a.root + 1,
-            .bytes = NodeCells::step_bytes(0),
-            .finish = take};
-  }
-  uint64_t writes = 0;
-  for (int i = 0; i < w.size(); ++i)
-    if (i != a.root) writes = std::max(writes, a.send.size(i));
-  if (writes > longest) return {};
-  return {
-      .kind = OneStep::Kind::kOwn, .bytes = NodeCells::step_bytes(writes), .write = write_others, .finish = take_own};
-}
 
 template <Sizes kSizes>
 Task run(Comm& c, Args a) {
