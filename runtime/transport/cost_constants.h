@@ -97,6 +97,9 @@ inline constexpr double kPathOfCall = 0.5;
 // IBCOLL_SHM_SLOT_BYTES=8K ibcoll_run -n 2 ibcoll_perf bcast --algorithm shm --bytes 1M has 128 steps, without the
 // variable 8: a 120th of the difference.
 inline constexpr double kPipelinedStep = 1.0 / 3;
+// Time of a copy out of the window while its writer is busy there, over that of one alone. Measured: ibcoll_run -n 2
+// ibcoll_perf bcast --algorithm shm --bytes 128K:1M, over the copies that ibcoll_info -d shows as timed at start.
+inline constexpr double kOverlappedCopy = 1.4;
 // us for each rank in a round of the circulant allgather, which looks at all blocks. Measured: ibcoll_run -n P
 // ibcoll_perf allgather --bytes 64 with --algorithm circulant:1 and circulant:33; a 32nd of the difference is a round,
 // which has a message as well.

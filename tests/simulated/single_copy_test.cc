@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "runtime/collectives/framework/pair.h"
 #include "runtime/collectives/framework/registry.h"
 #include "tests/simulated/replay.h"
 #include "tests/simulated/scenario.h"
@@ -15,12 +16,14 @@ namespace {
 
 constexpr std::pair<ibcoll_collective_t, const char*> kReaders[] = {
     {IBCOLL_BCAST, "single_copy"},    {IBCOLL_ALLGATHER, "single_copy"}, {IBCOLL_ALLGATHERV, "single_copy"},
-    {IBCOLL_ALLTOALL, "single_copy"}, {IBCOLL_ALLTOALLV, "shm"},         {IBCOLL_ALLREDUCE, "single_copy"}};
+    {IBCOLL_ALLTOALL, "single_copy"}, {IBCOLL_ALLTOALLV, "shm"},         {IBCOLL_ALLREDUCE, "single_copy"},
+    {IBCOLL_SCATTERV, "pair"},        {IBCOLL_EXSCAN, "halves"}};
 
 // Ranks of one node make one call. Those that get IBCOLL_OK have the right data. Returns the number of the others.
 int run_reader(uint64_t seed, ibcoll_collective_t collective, const char* algorithm, sim::Reads reads) {
   sim::Random random(seed);
-  const int p = 2 + static_cast<int>(random.below(7));
+  const bool of_pairs = find_algorithm(collective, algorithm)->why_not == applies_to_pairs;
+  const int p = of_pairs ? 2 : 2 + static_cast<int>(random.below(7));
   SimJobParams params = random_job(random, p);
   params.network.node_of = std::vector<int>(static_cast<size_t>(p), 0);
   params.window_area_bytes = 4096;
@@ -29,7 +32,7 @@ int run_reader(uint64_t seed, ibcoll_collective_t collective, const char* algori
   SimJob job(params);
   const int team = job.make_world();
   CallParams wanted = random_case(random, collective, p, 100'000, {});
-  if (collective == IBCOLL_ALLREDUCE) wanted.count = random.below(100'000);
+  if (wanted.row().reduces()) wanted.count = random.below(100'000);
   CollectiveCase call(wanted, random.next());
   std::vector<std::unique_ptr<Request>> requests;
   int went_well = 0;

@@ -45,7 +45,8 @@ Task run(Comm& c, Args a) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const double pieces = 1 + n / static_cast<double>(window_piece(s.bytes, s.area_bytes, s.crowded));
-  return m.copy_us * n / pieces + m.pipelined_steps_us(pieces) + m.shared_copies_us(n);
+  const double overlapped = m.sharing > 1 ? 1 : cost::kOverlappedCopy;
+  return m.copy_us * n / pieces + m.pipelined_steps_us(pieces) + overlapped * m.shared_copies_us(n);
 }
 
 // All wait for a late root, nobody for another rank.

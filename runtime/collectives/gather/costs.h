@@ -59,11 +59,14 @@ inline uint64_t threshold_of(double start_ups, const CostModel& m) {
 }
 inline uint64_t choose_threshold(const Shape&, const CostModel& m) { return threshold_of(cost::kStartUpsOfRanks, m); }
 // The threshold of nodes, and of blocks in a node's window: these are copied twice more than those that go straight. On
-// a slow link that matters less than a message of their own.
-inline uint64_t choose_node_threshold(const Shape&, const CostModel& m) {
+// a slow link that matters less than a message of their own. Where all share one node, a message is a single copy.
+inline uint64_t choose_node_threshold(const Shape& s, const CostModel& m) {
   const double copied_in_a_message = m.message_us(0) / (2 * m.copy_us * m.sharing);
-  return std::max(threshold_of(cost::kStartUpsOfNodes, m),
-                  static_cast<uint64_t>(std::min(copied_in_a_message, cost::kMostThreshold)));
+  const uint64_t threshold = std::max(threshold_of(cost::kStartUpsOfNodes, m),
+                                      static_cast<uint64_t>(std::min(copied_in_a_message, cost::kMostThreshold)));
+  const double gain = m.sharing * (2 * m.copy_us - m.read_us_per_byte);
+  if (!s.single_copy || gain * static_cast<double>(threshold) <= m.message_us(0)) return threshold;
+  return static_cast<uint64_t>(std::max(m.message_us(0) / gain, cost::kLeastThreshold));
 }
 
 // Trees of 2^levels equal blocks; all but the root's own send straight to it. Without levels: linear. With all: one
