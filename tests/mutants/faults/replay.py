@@ -83,8 +83,6 @@ FAULTS = [
           "    if (status.ok()) status = see_teams();\n", "    if (!status.ok()) status = see_teams();\n", SIM, "test_replay.Synthetic"),
     Fault("replay_interrupted_prints_nothing", REPLAY + "replay.cc",
           "if (!status.ok() && !interrupted() &&", "if (!status.ok() &&", SIM, "test_replay.Interrupted"),
-    Fault("replay_short_runs_go_on", REPLAY + "player.cc",
-          "  if (interrupted()) return", "  if (interrupted() && ranks_.empty()) return", SIM, "test_replay.Interrupted"),
     Fault("replay_draws_fewer_ranks", REPLAY + "replay.cc",
           "    result.moments.clear();  // of fewer ranks\n", "", SIM, "test_replay.Interrupted"),
     Fault("replay_all_complaints", REPLAY + "recording.cc",

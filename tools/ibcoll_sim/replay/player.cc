@@ -171,7 +171,6 @@ Result<std::unique_ptr<Player::Entry>> Player::take(const Step& step) {
 }
 
 Status Player::run() {
-  if (interrupted()) return error(IBCOLL_ERR_TIMEOUT, "ended by the user");  // short runs are not watched
   if (Status status = prepare(); !status.ok()) return status;
   for (int rank = 0; rank < recording_.ranks; ++rank) advance(rank);
   Status status = failure_.ok() ? job_->run() : failure_;
