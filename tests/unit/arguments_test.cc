@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -318,7 +319,7 @@ TEST_F(Repeated, OnlyWhatPassesTheChecksAndIsTheSameIsAllowed) {
       [](ibcoll_collective_args_t& a) { a.recv = nullptr; },
       [](ibcoll_collective_args_t& a) { a.send = IBCOLL_IN_PLACE; },
       [](ibcoll_collective_args_t& a) { a.recv = IBCOLL_IN_PLACE; },
-      [](ibcoll_collective_args_t& a) { a.recv = static_cast<std::byte*>(nullptr) - 1; },
+      [](ibcoll_collective_args_t& a) { a.recv = reinterpret_cast<void*>(UINTPTR_MAX); },
       [this](ibcoll_collective_args_t& a) { a.send = recv_; },
       [this](ibcoll_collective_args_t& a) { a.send = recv_ + kBlock - 1; },
       [this](ibcoll_collective_args_t& a) { a.recv = send_ + kBlock - 1; },

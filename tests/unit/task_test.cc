@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "runtime/engine/engine.h"
+#include "runtime/engine/exchange.h"
 #include "runtime/engine/team.h"
 
 namespace ibcoll {
