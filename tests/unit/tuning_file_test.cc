@@ -70,7 +70,7 @@ TEST_F(TuningFileOfToolTest, AFullDiskLeavesTheOldFile) {
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   ::signal(SIGXFSZ, handler);
   EXPECT_NE(why.find("cannot write"), std::string::npos) << why;
-  EXPECT_EQ(choices(), json({choice(8, "ring")}));
+  EXPECT_EQ(choices(), json::array({choice(8, "ring")}));
   EXPECT_EQ(files(), 2u);
 }
 
