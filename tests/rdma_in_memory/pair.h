@@ -36,7 +36,7 @@ struct Pair {
     domain = ibv_alloc_pd(context);
     channel = ibv_create_comp_channel(context);
     completions = ibv_create_cq(context, 64, this, channel, 0);
-    from = ibv_reg_mr(domain, source.data(), kBytes, IBV_ACCESS_LOCAL_WRITE);
+    from = ibv_reg_mr(domain, source.data(), kBytes, int{IBV_ACCESS_LOCAL_WRITE});
     to = ibv_reg_mr(domain, target.data(), kBytes, access);
     for (ibv_qp*& end : ends) {
       ibv_qp_init_attr wanted{};

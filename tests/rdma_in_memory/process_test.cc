@@ -32,9 +32,9 @@ TEST(ProcessTest, RegisteredMemoryKeepsItsBytes) {
       static_cast<char*>(::mmap(nullptr, kPages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(memory, MAP_FAILED);
   std::memset(memory, 'x', kPages);
-  ibv_mr* const region = ibv_reg_mr(pair.domain, memory + 5000, 100, IBV_ACCESS_LOCAL_WRITE);
+  ibv_mr* const region = ibv_reg_mr(pair.domain, memory + 5000, 100, int{IBV_ACCESS_LOCAL_WRITE});
   ASSERT_NE(region, nullptr);
-  ibv_mr* const again = ibv_reg_mr(pair.domain, memory, kPages, IBV_ACCESS_LOCAL_WRITE);
+  ibv_mr* const again = ibv_reg_mr(pair.domain, memory, kPages, int{IBV_ACCESS_LOCAL_WRITE});
   ASSERT_NE(again, nullptr);
   for (size_t i = 0; i < kPages; ++i) ASSERT_EQ(memory[i], 'x') << i;
   EXPECT_EQ(ibv_dereg_mr(region), 0);
