@@ -3,6 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bootstrap/rendezvous_protocol.h"
+
 namespace ibcoll::run {
 namespace {
 
