@@ -42,18 +42,18 @@ TEST(ScratchPool, IsMemoryWhoseEndIsKnown) {
 // Blocks of other sizes: the shortest that is long enough, and none that would waste more than half.
 TEST(ScratchPool, TakesTheBlockThatFits) {
   ScratchPool pool;
-  std::vector<size_t> sizes = {8 * kMb, 2 * kMb, 4 * kMb};
+  std::vector<size_t> sizes = {8 * kMb, 2 * kMb, 3 * kMb};
   std::vector<void*> blocks;
   for (size_t& bytes : sizes) blocks.push_back(pool.take(bytes));
   for (size_t i = 0; i < sizes.size(); ++i) pool.give_back(blocks[i], sizes[i]);
-  size_t three = 3 * kMb, one = kMb, little = kMb / 2;
+  size_t two = 2 * kMb - 1, three = 3 * kMb, little = kMb / 2;
+  EXPECT_EQ(pool.take(two), blocks[1]);
   EXPECT_EQ(pool.take(three), blocks[2]);
-  EXPECT_EQ(pool.take(one), blocks[1]);
   void* const other = pool.take(little);
   EXPECT_NE(other, blocks[0]);
   EXPECT_EQ(little, kMb / 2);
   pool.give_back(blocks[2], three);
-  pool.give_back(blocks[1], one);
+  pool.give_back(blocks[1], two);
   pool.give_back(other, little);
 }
 
