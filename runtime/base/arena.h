@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory of one collective: its coroutine frame, its bookkeeping, its scratch buffers. Bump allocation; everything ends
 // at once with reset(), which keeps the memory, so that a persistent request allocates in its first run only. Long
-// blocks come from where all collectives of a process share them, and are given back by reset().
+// blocks come from where all collectives of a context share them, and are given back by reset().
 #pragma once
 
 #include <cstddef>
@@ -63,12 +63,15 @@ class Arena {
     return sum;
   }
 
-  // This is in a long block.
+  // This is in memory that it holds, or in a long block of it.
+  bool has(const void* memory) const noexcept {
+    for (const Chunk* chunk = first_; chunk; chunk = chunk->next)
+      if (is_within(memory, chunk->begin(), chunk->bytes)) return true;
+    return has_long(memory);
+  }
   bool has_long(const void* memory) const noexcept {
     for (const Long* block = long_; block; block = block->next)
-      if (static_cast<size_t>(static_cast<const std::byte*>(memory) - static_cast<std::byte*>(block->memory)) <
-          block->bytes)
-        return true;
+      if (is_within(memory, block->memory, block->bytes)) return true;
     return false;
   }
 
@@ -91,10 +94,15 @@ class Arena {
   static constexpr size_t kAlignment = 64;
   static constexpr size_t kMost = PTRDIFF_MAX / 2;  // no object is larger
 
+  static bool is_within(const void* memory, const void* begin, size_t bytes) noexcept {
+    return reinterpret_cast<uintptr_t>(memory) - reinterpret_cast<uintptr_t>(begin) < bytes;
+  }
+
   struct alignas(kAlignment) Chunk {
     Chunk* next;
     size_t bytes;
     std::byte* begin() { return reinterpret_cast<std::byte*>(this + 1); }
+    const std::byte* begin() const { return reinterpret_cast<const std::byte*>(this + 1); }
   };
 
   // A block of long_blocks_.

@@ -43,6 +43,7 @@ class ExchangeState {
   }
   bool is_of_this_call(const Note& note) const noexcept { return note.signature == signature_; }
 
+  bool is_scratch(const std::byte* data) const noexcept { return arena_.has(data); }
   // In a block of scratch memory that later collectives use again.
   bool is_long_scratch(const std::byte* data) const noexcept { return arena_.has_long(data); }
   // nullptr: there was nothing to do with the peer yet.

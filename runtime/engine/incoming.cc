@@ -171,10 +171,11 @@ bool Incoming::conceal(int peer, Message& announced) noexcept {
   return true;
 }
 
-// Of memory that is exposed to this peer again: that of a persistent request, and scratch memory, which is nobody
-// else's.
+// Of memory that is exposed to this peer again: buffers of a persistent request, and long scratch memory. Shorter scratch
+// memory may become the program's after the call.
 bool Incoming::rest(int peer, Message& announced) noexcept {
-  if (!keeps_rights_ && !state_.is_long_scratch(announced.data)) return conceal(peer, announced);
+  const bool comes_again = state_.is_scratch(announced.data) ? state_.is_long_scratch(announced.data) : keeps_rights_;
+  if (!comes_again) return conceal(peer, announced);
   if (!state_.links().rest(peer, announced.region)) return false;
   announced.region.key = 0;
   return true;

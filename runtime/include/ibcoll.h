@@ -389,8 +389,9 @@ typedef struct ibcoll_collective_args {
   void* op_call; /* reductions: for an operation of ibcoll_op_create_for_elements */
 } ibcoll_collective_args_t;
 
-/* Local; allocates, and looks at each entry of counts and displacements. Errors: INVALID_ARGUMENT, NOT_APPLICABLE
- * (names the algorithms that apply), NO_MEMORY; if the team has failed, that failure. */
+/* Local; allocates, and looks at each entry of counts and displacements. The buffers belong to the request until it is
+ * freed: over verbs a peer may keep the right to write into them. Errors: INVALID_ARGUMENT, NOT_APPLICABLE (names the
+ * algorithms that apply), NO_MEMORY; if the team has failed, that failure. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collective_args_t* args,
                                                      ibcoll_request_t* request);
 /* Init and start in one call, for a collective that runs once: a nonblocking one. ibcoll keeps what it has prepared for

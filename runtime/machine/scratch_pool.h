@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The long blocks of scratch memory that the collectives of a process use one after the other. A block that is given
+// The long blocks of scratch memory that the collectives of a context use one after the other. A block that is given
 // back is kept for the next one: its pages are there already, and stay pinned. They are memory of user_memory.h, which
 // registration caches keep even where nothing reports what is unmapped.
 #pragma once

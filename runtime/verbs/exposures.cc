@@ -10,7 +10,8 @@ namespace ibcoll::verbs {
 namespace {
 
 constexpr size_t kMostExposures = kExposureIndex + 1;
-constexpr size_t kMostResting = 8;                      // for one peer
+constexpr size_t kMostResting = 8;           // for one peer
+constexpr size_t kLongestResting = 4 << 20;  // bytes, which stay pinned; binding is nothing beside moving more
 constexpr uint64_t kLongestWindow = uint64_t{1} << 31;  // bytes; some devices (mlx5) bind no more
 
 }  // namespace
@@ -86,7 +87,6 @@ RemoteRegion Exposures::expose(Peer& peer, std::span<std::byte> memory) {
   }
   free_.pop_back();
   exposure.bound = false;
-  exposure.advertised = exposure.key;
   const RemoteRegion region = region_of_new(peer, index);
   if (adapter.opens_windows()) peer.exposed.bind_later(exposure.number);
   return region;
@@ -98,6 +98,7 @@ RemoteRegion Exposures::region_of_new(Peer& peer, uint32_t index) {
   exposure.number = (exposure.number & ~kExposureIndex) + kExposureIndex + 1 + index;
   if (exposure.number <= kExposureIndex) exposure.number += kExposureIndex + 1;  // never 0 in the upper half
   exposure.peer = peer.rank;
+  exposure.advertised = exposure.key;
   peer.exposed.add(exposure.number);
   return {reinterpret_cast<uint64_t>(exposure.memory.data()), exposure.memory.size(),
           static_cast<uint64_t>(exposure.number) << 32 | exposure.key};
@@ -141,8 +142,8 @@ void Exposures::rest(Peer& peer, const RemoteRegion& region) {
   if (exposure == nullptr) return;
   const WatchedCache& registrations = local_.adapter.registrations();
   std::vector<uint32_t>& resting = peer.exposed.resting();
-  const bool stays_pinned =
-      exposure->registration && registrations.is_unlimited() && registrations.keeps(exposure->memory);
+  const bool stays_pinned = exposure->memory.size() <= kLongestResting && exposure->registration &&
+                            registrations.is_unlimited() && registrations.keeps(exposure->memory);
   if (stays_pinned && resting.size() == kMostResting) end_rest(peer, resting.front());
   if (!stays_pinned || !exposure->bound || !peer.connection.ready()) return conceal(peer, region);
   peer.exposed.remove(exposure->number);

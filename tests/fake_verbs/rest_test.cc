@@ -111,6 +111,23 @@ TEST_F(RestTest, ItEndsWithTheConnection) {
   EXPECT_EQ(invalidations(), 0u);
 }
 
+// It has another key after each of them, and the peer is told from which one.
+TEST_F(RestTest, BreaksBeforeAndAfterItRests) {
+  ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
+  for (int round = 0; round < 3; ++round) {
+    region_ = world_->at(1).expose(0, memory_);
+    RemoteRegion wrong = region_;
+    wrong.key ^= 0x5500;
+    ASSERT_NO_FATAL_FAILURE(put_in_vain(wrong));
+    fill(source_, ++puts_);
+    world_->got(1).clear();
+    ASSERT_TRUE(world_->put(0, 1, region_, source_, numbered(puts_)));
+    ASSERT_TRUE(world_->pump_until([&] { return world_->messages(1, 0) == 1; }));
+    EXPECT_EQ(first_wrong(memory_, puts_), kBytes) << round;
+    ASSERT_TRUE(world_->at(1).rest(0, region_));
+  }
+}
+
 // Scratch memory is exposed in every run: its window rests between them. What a long message then takes is its
 // announcement, the data and the note, in two calls of the device, and one completion.
 TEST(Windows, OfScratchMemoryAreBoundOnce) {

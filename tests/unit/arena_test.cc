@@ -120,6 +120,20 @@ TEST(Arena, GivesLongBlocksBack) {
   EXPECT_EQ(blocks.given_back, 3);
 }
 
+TEST(Arena, KnowsWhatItHas) {
+  CountedBlocks blocks;
+  Arena arena(Arena::kUsualChunk, &blocks);
+  int other = 0;
+  EXPECT_FALSE(arena.has(&other));
+  const void* const first = arena.allocate(100);
+  const auto* const in_another_chunk = static_cast<std::byte*>(arena.allocate(50'000));
+  const auto* const in_a_block = static_cast<std::byte*>(arena.allocate(Arena::kLong));
+  EXPECT_TRUE(arena.has(first) && arena.has(in_another_chunk + 49'999) && arena.has(in_a_block + 1));
+  EXPECT_FALSE(arena.has_long(first) || arena.has_long(in_another_chunk));
+  EXPECT_TRUE(arena.has_long(in_a_block));
+  EXPECT_FALSE(arena.has(&other));
+}
+
 TEST(Arena, MakesObjects) {
   struct Thing {
     int value = 7;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What verbs does with a device, over the one within the process."""
 
-from .fault import FAKE_VERBS, RDMA_IN_MEMORY_JOBS, Fault
+from .fault import FAKE_VERBS, RDMA_IN_MEMORY_JOBS, UNIT, Fault
 
 COMPLETION_QUEUE, RECONNECTION = "*ACompletionQueueHasRoom*", "*AfterTheLastRetry*"
 NO_ORDER, WINDOWS = "*ANumberThatIsVisible*", "*/verbs_windows"
@@ -80,11 +80,18 @@ FAULTS = [
     Fault("verbs_rest_outlives_the_connection", "runtime/verbs/windows.cc",
           "  peer.exposed.resting().clear();\n", "",
           FAKE_VERBS, "RestTest*"),
+    Fault("verbs_rest_is_advertised_by_an_older_key", "runtime/verbs/exposures.cc",
+          "  exposure.advertised = exposure.key;\n", "  if (!exposure.bound) exposure.advertised = exposure.key;\n",
+          FAKE_VERBS, "RestTest*"),
+    Fault("arena_has_first_chunk_only", "runtime/base/arena.h",
+          "    for (const Chunk* chunk = first_; chunk; chunk = chunk->next)\n      if (is_within",
+          "    if (const Chunk* chunk = first_)\n      if (is_within",
+          UNIT, "Arena*"),
     Fault("verbs_windows_are_bound_by_a_call_of_their_own", "runtime/engine/team_links.cc",
           "expose_with_next(", "expose(",
           FAKE_VERBS, "Windows*"),
     Fault("verbs_scratch_never_rests", "runtime/engine/incoming.cc",
-          "!keeps_rights_ && !state_.is_long_scratch(announced.data)", "!keeps_rights_",
+          "state_.is_scratch(announced.data) ? state_.is_long_scratch(announced.data) : keeps_rights_", "keeps_rights_",
           FAKE_VERBS, "Windows*"),
     Fault("verbs_scratch_is_pinned_again", "runtime/machine/scratch_pool.cc",
           "  free_down_to(kMostIdle - 1, kMostIdleBytes - bytes);\n", "  free_down_to(0, 0);\n  (void)free_memory(block);\n  return;\n",
