@@ -354,7 +354,7 @@ ibcoll_status_t ibcoll_team_shrink(ibcoll_team_t team, ibcoll_team_t* shrunk) {
 }
 
 int ibcoll_team_last_ended(ibcoll_team_t team) {
-  if (!team) return 0;
+  if (!team || closed()) return 0;
   TeamHandle& t = *handle(team);
   const Guard guard = t.context->enter();
   return static_cast<int>(t.team->health().last_ended());

@@ -28,8 +28,12 @@ Time in_ns(double seconds) noexcept { return seconds < kForEver ? static_cast<Ti
 Result<std::unique_ptr<Context>> Context::create(const ibcoll_bootstrap_t* callbacks) {
   const DefaultFloatEnvironment alike_on_all_ranks;  // settings are numbers, too
   std::unique_ptr<Context> context(try_twice([] { return new Context(); }));
-  if (Status status = context->open(callbacks); !status.ok()) return status;
-  return context;
+  Status status = context->open(callbacks);
+  if (status.ok()) return context;
+  const ContextLock::Guard guard = context->enter();  // the network's library is called: NetworkEnd
+  context->close();
+  context->job_.net.reset();
+  return status;
 }
 
 Status Context::open(const ibcoll_bootstrap_t* callbacks) {

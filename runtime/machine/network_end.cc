@@ -3,6 +3,8 @@
 
 #include <mutex>
 
+#include "runtime/machine/fork_watch.h"
+
 namespace ibcoll {
 namespace {
 
@@ -27,8 +29,10 @@ NetworkEnd::Caller::~Caller() {
   *at = next_;
 }
 
+// In a forked child no call gets as far as UCX, and locks may be held by threads that it does not have.
 void NetworkEnd::come() noexcept {
   come_.store(true, std::memory_order_relaxed);
+  if (ForkWatch::in_child()) return;
   const std::lock_guard guard(callers_lock);
   for (const Caller* caller = first_caller; caller; caller = caller->next_) caller->keep_out_(caller->of_);
 }

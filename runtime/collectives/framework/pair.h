@@ -16,7 +16,7 @@ namespace ibcoll {
 Task send_in_pair(Comm& c, ConstBytes from, uint64_t read, int entry = 0);
 Task receive_in_pair(Comm& c, Bytes to, uint64_t read, int entry = 0);
 
-// A half of whole pages, so that no page is touched by both ranks.
+// In whole pages.
 inline uint64_t half_of(ConstBytes block) noexcept {
   constexpr uint64_t kPage = 4096;
   return block.size() / 2 / kPage * kPage;
