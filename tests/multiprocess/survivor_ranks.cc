@@ -327,8 +327,9 @@ void one_by_one(Rank& self) {
              first.mappings, now.mappings, first.descriptors, now.descriptors);
   std::fflush(stdout);
   constexpr size_t kSlack = 64 << 10;
+  constexpr size_t kCuts = 6;  // of mappings, by what is registered; one for each later death would be 9
   expect(now.heap <= first.heap + kSlack, "heap {}, {} before", now.heap, first.heap);
-  expect(now.mappings <= first.mappings + 2, "{} mappings, {} before", now.mappings, first.mappings);
+  expect(now.mappings <= first.mappings + kCuts, "{} mappings, {} before", now.mappings, first.mappings);
   expect(now.descriptors <= first.descriptors, "{} descriptors, {} before", now.descriptors, first.descriptors);
   expect_ok(ibcoll_team_free(team), "ibcoll_team_free");
 }
