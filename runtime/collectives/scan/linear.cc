@@ -10,30 +10,59 @@ namespace {
 
 constexpr uint64_t kPiece = 1 << 17;  // one travels further while the next one follows
 
+// Two ranks of an exscan combine nothing, so there is nothing to overlap.
+uint64_t piece_bytes(const Comm& c, const Args& a) {
+  const bool whole = a.collective == IBCOLL_EXSCAN && c.size() == 2;
+  return whole ? a.bytes : std::min(a.bytes, whole_elements(kPiece, a.reduction.element_bytes()));
+}
+
+// Rank 0, whose operand is the result up to it; a logical operation writes that down, for exscan in `memory`.
+Task send_first(Comm& c, Args a, uint64_t piece, std::byte* memory) {
+  const bool inclusive = a.collective == IBCOLL_SCAN, as_it_is = a.reduction.single_is_operand();
+  for (uint64_t at = 0; at < a.bytes; at += piece) {
+    const ConstBytes operand = part(a.operand(), at, piece);
+    if (as_it_is && c.size() > 1) c.put(1, operand);
+    if (!inclusive && as_it_is) continue;
+    const Bytes result = inclusive ? part(a.buffer(), at, piece) : Bytes(memory + at, operand.size());
+    a.reduction.single(result.data(), operand.data(), operand.size() / a.reduction.element_bytes());
+    if (!as_it_is && c.size() > 1) c.put(1, result);
+  }
+  co_await c.flushed();
+}
+
+// The last rank of an exscan: what it gets is its result.
+Task receive_last(Comm& c, Args a, uint64_t piece) {
+  for (uint64_t at = 0; at < a.bytes; at += piece) c.announce(c.rank() - 1, part(a.buffer(), at, piece));
+  co_await c.received();
+  a.reduction.single(a.recv.base, a.recv.base, a.count);
+}
+
 Task run(Comm& c, Args a) {
-  const bool inclusive = a.collective == IBCOLL_SCAN;
-  const uint64_t element = a.reduction.element_bytes(), piece = std::min(a.bytes, whole_elements(kPiece, element));
+  const bool inclusive = a.collective == IBCOLL_SCAN, last = c.rank() + 1 == c.size();
+  const uint64_t element = a.reduction.element_bytes(), piece = piece_bytes(c, a);
+  if (c.rank() == 0) {
+    std::byte* const memory = inclusive || a.reduction.single_is_operand() ? nullptr : c.scratch(a.bytes);
+    if (inclusive || a.reduction.single_is_operand() || memory) co_await send_first(c, a, piece, memory);
+    co_return;
+  }
+  if (last && !inclusive) {
+    co_await receive_last(c, a, piece);
+    co_return;
+  }
   std::byte* const memory = c.scratch(2 * piece);
   if (!memory) co_return;
   for (uint64_t at = 0; at < a.bytes; at += piece) {
     const ConstBytes operand = part(a.operand(), at, piece);
-    const Bytes below(memory, operand.size()), upto(memory + piece, operand.size());
-    const uint64_t count = operand.size() / element;
-    if (c.rank() == 0) {
-      a.reduction.single(upto.data(), operand.data(), count);
-    } else {
-      c.copy(upto, operand);
-      c.announce(c.rank() - 1, below);
-      co_await c.received();
-      a.reduction(below.data(), upto.data(), count);
-    }
-    if (c.rank() + 1 < c.size()) c.put(c.rank() + 1, upto);
-    co_await c.flushed();
-    if (inclusive)
-      c.copy(part(a.buffer(), at, piece), upto);
-    else if (c.rank() > 0)
-      a.reduction.single(part(a.buffer(), at, piece).data(), below.data(), count);
+    const Bytes result = part(a.buffer(), at, piece), below(memory, operand.size());
+    const Bytes upto = inclusive ? result : Bytes(memory + piece, operand.size());
+    c.announce(c.rank() - 1, below);
+    co_await c.received();
+    co_await c.flushed();  // of the piece before
+    a.reduction.combine(below.data(), operand.data(), upto.data(), operand.size() / element);
+    if (!inclusive) a.reduction.single(result.data(), below.data(), operand.size() / element);
+    if (!last) c.put(c.rank() + 1, upto);
   }
+  co_await c.flushed();
 }
 
 // As in tree_us(): kPathOfCall of the steps on the way from the first rank to the last one count, and the rest of one

@@ -59,6 +59,7 @@ class Reduction {
     else if (result != operand && count > 0)
       std::memcpy(result, operand, count * element_bytes_);
   }
+  bool single_is_operand() const noexcept { return !to_truth_; }
 
  private:
   void run_user_function(const void* in, void* inout, uint64_t count) const {
