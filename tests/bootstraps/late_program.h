@@ -8,7 +8,7 @@ enum { LATE_HOLD_NEXT = 1, LATE_HELD = 2 };
 
 /* LATE_HOLD_NEXT: the next thread that makes UCX progress stays there for a tenth of a second. LATE_HELD: it does. */
 extern atomic_int late_inside;
-/* UCX has ended: whoever makes it progress ends the process with status 5. */
+/* Not 0: UCX has ended. A thread that still calls it ends the process with status 5. */
 extern atomic_int late_over;
 
 unsigned ucp_worker_progress(void* worker);

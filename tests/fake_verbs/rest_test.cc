@@ -111,7 +111,7 @@ TEST_F(RestTest, ItEndsWithTheConnection) {
   EXPECT_EQ(invalidations(), 0u);
 }
 
-// It has another key after each of them, and the peer is told from which one.
+// Each break gives the window another key. The peer learns which key it replaces.
 TEST_F(RestTest, BreaksBeforeAndAfterItRests) {
   ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
   for (int round = 0; round < 3; ++round) {

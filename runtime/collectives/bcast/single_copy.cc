@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Broadcast on one node: the root publishes where its buffer is, all others read it with one copy; the root stays until
 // they have. Of two ranks each copies one half (framework/pair.h).
-// Cost: 2 steps, one read of n bytes per rank; of two ranks, of n / 2 bytes. All pin the same pages; how much that hinders them where each has a core
+// Cost: 2 steps, one read of n bytes per rank; of two ranks, of n / 2 bytes.
+// All pin the same pages; how much that hinders them where each has a core
 // is not measured, so the model lets them read one after the other.
 #include "runtime/collectives/framework/single_copy.h"
 #include "runtime/collectives/framework/pair.h"

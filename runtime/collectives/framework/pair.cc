@@ -3,8 +3,6 @@
 
 #include <cstring>
 
-#include "runtime/collectives/framework/single_copy.h"
-
 namespace ibcoll {
 namespace {
 

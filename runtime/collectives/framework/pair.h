@@ -3,8 +3,8 @@
 // while the sender writes the rest into the receiver's: a half each, where both have nothing else to copy.
 #pragma once
 
-#include "runtime/collectives/framework/algorithm.h"
 #include "runtime/collectives/framework/cost_model.h"
+#include "runtime/collectives/framework/single_copy.h"
 
 namespace ibcoll {
 
@@ -26,8 +26,7 @@ inline double halves_us(double bytes, const CostModel& m) {
 }
 
 inline const char* applies_to_pairs(const Shape& shape) {
-  if (shape.p != 2 || !shape.one_node()) return "it is for two ranks of one node";
-  return shape.single_copy ? nullptr : "the kernel does not let the ranks read each other's memory";
+  return shape.p == 2 ? applies_with_single_copy(shape) : "it is for two ranks";
 }
 
 }  // namespace ibcoll

@@ -41,14 +41,15 @@ class NodeCells {
   // A block that fits, of a size that agrees.
   void take(int local, Bytes to) const noexcept { Comm::copy(to, ConstBytes(block(local, to.size()), to.size())); }
 
-  // ---- scatter: this rank writes the blocks of all others. `block_of`: of a local rank.
+  // ---- scatter: this rank writes the blocks of all others. `block_of`: of a local rank, in rising order; asked of this
+  // rank, too.
   template <typename BlockOf>
   void write_others(BlockOf block_of) noexcept {
     uint64_t* const sizes = size_at(window_.rank());
     uint64_t end = table_bytes();
     for (int local = 0; local < window_.size(); ++local) {
-      if (local == window_.rank()) continue;
       const ConstBytes data = block_of(local);
+      if (local == window_.rank()) continue;
       (has_table() ? sizes[local] : *size_at(local)) = data.size();
       if (!fits(data.size())) continue;
       std::byte* const at = find_room(window_.rank(), data.size(), end);

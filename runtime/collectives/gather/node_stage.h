@@ -115,15 +115,14 @@ class NodeStage {
   }
   // The same at a leader, from the blocks of the node side by side. `sizes`: of its ranks.
   void unpack(const uint64_t* sizes, const std::byte* from, Bytes own) noexcept {
-    const std::byte* others = from;
     cells_.write_others([&](int local) {
-      if (local == window_.rank() + 1) others += fits(own.size()) ? own.size() : 0;
-      const ConstBytes block(others, sizes[local]);
-      others += fits(block.size()) ? block.size() : 0;
+      const ConstBytes block(from, sizes[local]);
+      if (fits(block.size())) {
+        if (local == window_.rank()) Comm::copy(own, block);
+        from += block.size();
+      }
       return block;
     });
-    for (int local = 0; local < window_.rank(); ++local) from += fits(sizes[local]) ? sizes[local] : 0;
-    if (fits(own.size())) Comm::copy(own, ConstBytes(from, own.size()));
   }
   // The longest block that the gateway writes for others, for step_bytes(). `size_of`: of a local rank.
   template <typename SizeOf>

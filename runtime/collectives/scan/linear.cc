@@ -16,9 +16,11 @@ uint64_t piece_bytes(const Comm& c, const Args& a) {
   return whole ? a.bytes : std::min(a.bytes, whole_elements(kPiece, a.reduction.element_bytes()));
 }
 
-// Rank 0, whose operand is the result up to it; a logical operation writes that down, for exscan in `memory`.
-Task send_first(Comm& c, Args a, uint64_t piece, std::byte* memory) {
+// Rank 0, whose operand is the result up to it. A logical operation writes that down, for exscan in scratch memory.
+Task send_first(Comm& c, Args a, uint64_t piece) {
   const bool inclusive = a.collective == IBCOLL_SCAN, as_it_is = a.reduction.single_is_operand();
+  std::byte* const memory = inclusive || as_it_is ? nullptr : c.scratch(a.bytes);
+  if (!memory && !inclusive && !as_it_is) co_return;
   for (uint64_t at = 0; at < a.bytes; at += piece) {
     const ConstBytes operand = part(a.operand(), at, piece);
     if (as_it_is && c.size() > 1) c.put(1, operand);
@@ -41,8 +43,7 @@ Task run(Comm& c, Args a) {
   const bool inclusive = a.collective == IBCOLL_SCAN, last = c.rank() + 1 == c.size();
   const uint64_t element = a.reduction.element_bytes(), piece = piece_bytes(c, a);
   if (c.rank() == 0) {
-    std::byte* const memory = inclusive || a.reduction.single_is_operand() ? nullptr : c.scratch(a.bytes);
-    if (inclusive || a.reduction.single_is_operand() || memory) co_await send_first(c, a, piece, memory);
+    co_await send_first(c, a, piece);
     co_return;
   }
   if (last && !inclusive) {
