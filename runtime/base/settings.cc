@@ -90,7 +90,7 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_REGISTRATION_REGIONS", Kind::kInteger, "65536", "0..1000000",
      "most regions that stay pinned after their use"},
 
-    {"IBCOLL_SHM_SLOT_BYTES", Kind::kBytes, "256K", "4K..4M", "node window: bytes for each rank in each of its banks"},
+    {"IBCOLL_SHM_SLOT_BYTES", Kind::kBytes, "256K", "4K..4M", "node window: bytes of each of a rank's four areas"},
     {"IBCOLL_SHM_RING_BYTES", Kind::kBytes, "64K", "16K..16M",
      "ring of notes and small payload between two ranks of a node, rounded up to a power of two; at least four times "
      "IBCOLL_EAGER_BYTES"},

@@ -57,7 +57,7 @@ Task run(Comm& c, Args a) {
       combine(w, a.reduction, mine, piece);
       continue;
     }
-    // Segment i is [i, i + 1) * count / p. The operands' bank is free for reuse only after the next publish().
+    // Segment i is [i, i + 1) * count / p. The operands' area is free for reuse only after the next publish().
     co_await c.next_step(n);
     const uint64_t count = n / element;
     const auto start = [=](int i) { return static_cast<uint64_t>(i) * count / p * element; };

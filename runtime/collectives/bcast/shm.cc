@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Broadcast on one node: the root writes the buffer into the node window piece by piece, all others copy it out; as
-// many pieces are under way as the window has banks.
+// many pieces are under way as the window has areas.
 // Cost: (1 + p) copies of n bytes on the node, ceil(n / piece) steps.
 #include <algorithm>
 
