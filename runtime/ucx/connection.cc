@@ -85,7 +85,8 @@ bool Transport::connect(Peer& peer) {
     return false;
   }
   peer.state = Peer::State::kConnected;
-  connected_at_.store(now(), std::memory_order_relaxed);
+  peer.connected_at = now();
+  connected_at_.store(peer.connected_at, std::memory_order_relaxed);
   has_new_sockets_ = sockets_ != nullptr;
   ++counters_.connections;
   ProcessId process;
@@ -173,9 +174,9 @@ void Transport::fail(Peer& peer) {
 void Transport::report_failure(Peer& peer) {
   if (!peer.failure.empty()) return;
   // The kernel's keepalive may find it before this transport checks.
-  const bool timed_out = peer.error == UCS_ERR_ENDPOINT_TIMEOUT;
+  const Time waited = peer.error == UCS_ERR_ENDPOINT_TIMEOUT ? now() - peer.connected_at : 0;
   const std::string silence = text_or("", [&] {
-    std::string why = sockets_ ? sockets_->silence_of(peer.rank, timed_out) : std::string();
+    std::string why = sockets_ ? sockets_->silence_of(peer.rank, waited) : std::string();
     if (why.empty() && sockets_) why = sockets_->refusal_of(peer.rank);
     return why;
   });

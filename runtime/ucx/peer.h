@@ -36,6 +36,7 @@ struct Peer : OutboxPeer {
 
   ucp_ep_h endpoint = nullptr;
   ucs_status_ptr_t closing = nullptr;  // at the end: the endpoint's close, which is under way
+  Time connected_at = 0;               // when the endpoint was made
   ucs_status_t error = UCS_OK;         // of a broken one
   bool lacks = false;                  // this error is that of this rank, which lacks what it needs to reach the peer
   ucs_status_t cut = UCS_OK;           // why its sockets were shut down: UCX has not reported that yet

@@ -152,7 +152,16 @@ TEST_F(UcxDoors, TriesToConnectInVainAreOneSilence) {
   while (now() <= begun + 1'000'000) {
   }
   socket = try_to_connect();
+  EXPECT_EQ(watch_.silence_of(0, 0), "");
   EXPECT_EQ(watch_.silent_ranks(begun + kTimeout + 1), std::vector<int>{0});
+  EXPECT_EQ(watch_.silence_of(0, 0), "its host 127.0.0.1 has not answered for 1 s (IBCOLL_PEER_TIMEOUT)");
+}
+
+// UCX also reports a connection that breaks in its first moments as one whose time is over.
+TEST_F(UcxDoors, WhatBreaksAtOnceWasNotSilent) {
+  watch_.set_addresses_of(0, addresses_of(port_, 0, true));
+  EXPECT_EQ(watch_.silence_of(0, kTimeout / 4), "");
+  EXPECT_EQ(watch_.silence_of(0, kTimeout), "its host 127.0.0.1 has not answered for 1 s (IBCOLL_PEER_TIMEOUT)");
 }
 
 }  // namespace

@@ -194,6 +194,7 @@ int run_until_a_rank_dies(ForkedRank& forked, uint64_t seed) {
   const Rank self{context, ibcoll_team_world(context), forked.rank, forked.size};
   if (!connect_all(self.world)) return 1;
   tolerate_deaths();
+  ibcoll_barrier(self.world);  // until all ranks do, for the first one to come may die at once
   std::mt19937_64 random(seed);
   const bool is_victim = static_cast<int>(random() % static_cast<uint64_t>(self.size)) == self.rank;
   const double seconds = 1e-6 * static_cast<double>(random() % 60'000);

@@ -219,7 +219,7 @@ std::vector<int> SocketWatch::silent_ranks(Time now) {
   return ranks;
 }
 
-std::string SocketWatch::silence_of(int rank, bool timed_out) const {
+std::string SocketWatch::silence_of(int rank, Time waited) const {
   if (static_cast<size_t>(rank) >= by_rank_.size()) return {};
   const auto silence = [this](const Host& host) {
     return fmt::format("its host {} has not answered for {:.0f} s (IBCOLL_PEER_TIMEOUT)", text_of(host),
@@ -228,7 +228,7 @@ std::string SocketWatch::silence_of(int rank, bool timed_out) const {
   const auto& hosts = by_rank_[static_cast<size_t>(rank)].hosts;
   for (const Host& host : hosts)
     if (std::find(silent_hosts_.begin(), silent_hosts_.end(), host) != silent_hosts_.end()) return silence(host);
-  return timed_out && !hosts.empty() ? silence(hosts.front()) : std::string();
+  return waited >= silence_limit_ / 2 && !hosts.empty() ? silence(hosts.front()) : std::string();
 }
 
 // ---------------------------------------------------------------- children

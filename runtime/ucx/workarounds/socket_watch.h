@@ -77,8 +77,9 @@ class SocketWatch {
   // Takes new sockets under watch as well. Returns the ranks to which a connection is silent. A silent connection to an
   // unknown peer is shut down at once.
   std::vector<int> silent_ranks(Time now);
-  // Why, for the report of its loss; empty: its host is not known to be silent. `timed_out`: the kernel has found that.
-  std::string silence_of(int rank, bool timed_out) const;
+  // Why, for the report of its loss; empty: its host is not known to be silent. `waited`: how long, at most, UCX has
+  // heard nothing when it reported that its time is over. It says so of some connections that break at once, too.
+  std::string silence_of(int rank, Time waited) const;
   const std::string& admitted_text() const { return admitted_text_; }
 
  private:

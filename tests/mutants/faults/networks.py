@@ -93,6 +93,8 @@ FAULTS = [
     Fault("verbs_port_that_is_down", "runtime/verbs/port_choice.cc",
           "else if (!port.active)", "else if (!port.active && port.gigabits > 1e9)",
           CONFORMANCE, PORTS),
+    Fault("ucx_what_breaks_at_once_was_silent", "runtime/ucx/workarounds/socket_watch.cc",
+          "waited >= silence_limit_ / 2 &&", "waited > 0 &&", CONFORMANCE, "UcxDoors.WhatBreaksAtOnceWasNotSilent"),
     Fault("verbs_windows_forced", "runtime/verbs/port_choice.cc",
           "if (wanted == \"on\" && !port.windows)", "if (wanted == \"on\" && port.unfit == \"on\")",
           CONFORMANCE, PORTS),
