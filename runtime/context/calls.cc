@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <utility>
 
 #include "runtime/collectives/framework/arguments.h"
@@ -67,7 +68,12 @@ Result<Plan*> Calls::find_or_make_plan(TeamHandle& team, const ibcoll_collective
   const Plan* like = nullptr;
   if (!demands) {
     if (Plan* const plan = team.plans.take(key, args.value(), use, like)) {
-      plan->request->bind(args.value());
+      try {
+        plan->request->bind(args.value());
+      } catch (const std::bad_alloc&) {
+        team.plans.give_back(*plan);
+        throw;
+      }
       team.plans.remember(*plan, given, reaches);
       return plan;
     }

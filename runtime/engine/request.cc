@@ -20,9 +20,10 @@ Request::Request(Team& team, const Args& args, const Choice& choice, ibcoll_sche
       exchange_(team, signature),
       short_exchange_(team.links(), team.rank()) {
   args_.parameter = choice.parameter;
+  // The destructor undoes the rest, and does not run after an exception.
+  find_short_way();
   team_.adopt();
   hold_operation();
-  find_short_way();
 }
 
 // A request that is still in flight was given up, and its team ends, or lacked the memory to report that. The team must

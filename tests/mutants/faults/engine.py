@@ -1,13 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Messages, credit and failures."""
 
-from .fault import API, ARRIVALS, Fault, SEEDS, SIMULATED, SOME_ALGORITHMS, UNIT
+from .fault import API, ARRIVALS, Fault, NO_MEMORY, SEEDS, SIMULATED, SOME_ALGORITHMS, UNIT
 
 CREDIT = "*Credit*"
 FAILURE = "Engine*"
 MESSAGES = "ExchangeTest*"
+REFUSED = "*RefusedMemory*/2_ranks_2_nodes"
 
 FAULTS = [
+    Fault("request_counted_before_it_has_its_memory", "runtime/engine/request.cc",
+          "  find_short_way();\n  team_.adopt();\n  hold_operation();\n",
+          "  team_.adopt();\n  hold_operation();\n  find_short_way();\n",
+          NO_MEMORY, REFUSED),
+    Fault("plan_stays_in_use_without_memory", "runtime/context/calls.cc",
+          "        team.plans.give_back(*plan);\n", "",
+          NO_MEMORY, REFUSED),
+    Fault("first_notice_kept", "runtime/engine/failure_notices.cc",
+          "if (kept_ && !is_after(kept_->note.op, note.op)) return true;", "if (kept_) return true;",
+          UNIT, FAILURE),
+    Fault("last_notice_kept", "runtime/engine/failure_notices.cc",
+          "  if (kept_ && !is_after(kept_->note.op, note.op)) return true;\n", "",
+          UNIT, FAILURE),
+    Fault("call_explains_a_death", "runtime/engine/team_health.cc",
+          "if (failure_.explain(status)) failed_op_ = op;", "(void)failure_.explain(status), failed_op_ = op;",
+          UNIT, FAILURE),
     Fault("credit_one_more", "runtime/engine/eager_credit.h",
           "sent_ - consumed_ < limit;",
           "sent_ - consumed_ <= limit;",

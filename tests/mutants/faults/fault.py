@@ -31,7 +31,7 @@ def python_test(path, *targets):
 BUILT = Suite(("build.ninja",), ("ninja", "-C", "{bin}/..", "{tests}"))
 
 UNIT, SIMULATED, CONFORMANCE, FAILURES = "unit", "simulated", "conformance", "failures"
-FAKE_VERBS, VM = "fake_verbs", "vm"
+FAKE_VERBS, VM, NO_MEMORY = "fake_verbs", "vm", "no_memory"
 RDMA_IN_MEMORY, RDMA_IN_MEMORY_JOBS = "rdma_in_memory", "rdma_in_memory_jobs"
 LAUNCHER_PARTS, LAUNCHER, PERF, API, BOOTSTRAPS = "launcher_parts", "launcher", "perf", "api", "bootstraps"
 LAYERING, DOCS, TOOL_PAGES, COMPARE, INSTALLED = "layering", "docs", "tool_pages", "compare", "installed"
@@ -51,6 +51,7 @@ SUITES = {
     CONFORMANCE: google_test("ibcoll_conformance_tests", "ibcoll_ucx"),
     FAKE_VERBS: google_test("ibcoll_fake_verbs_tests"),
     FAILURES: google_test("ibcoll_failures_tests", "ibcoll_ucx", "ibcoll_trace_module", "ibcoll_run"),
+    NO_MEMORY: google_test("ibcoll_refused_memory_tests", "ibcoll_ucx"),
     VM: Suite(("ibcoll_run", "ibcoll_ucx", "ibcoll_verbs", "ibcoll_perf", "ibcoll_info", "ibcoll_api_ranks",
                "ibcoll_conformance_tests"), ("tests/vm/steps", "brief", "{tests}")),
     RDMA_IN_MEMORY: Suite(("ibcoll_run", "ibcoll_rdma_in_memory", "ibcoll_rdma_in_memory_tests"),
