@@ -23,10 +23,10 @@ void FailureNotices::learn(int peer, const Note& note, ConstBytes payload) noexc
 }
 
 // All ranks have made the calls before the one that failed, and those that have completed them have sent all that others
-// need. So they end well here, too.
+// need. So they end well here, too. Of several notices the one of the first call counts.
 bool FailureNotices::keep(int peer, const Note& note, ConstBytes payload) noexcept {
   if (!health_.good() || note.op == 0 || !calls_.any_before(note.op)) return false;
-  if (kept_) return true;
+  if (kept_ && !is_after(kept_->note.op, note.op)) return true;
   try {
     kept_ = std::make_unique<Kept>(Kept{peer, note, std::vector(payload.begin(), payload.end()), engine_.now()});
     return true;

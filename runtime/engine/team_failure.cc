@@ -44,10 +44,11 @@ bool TeamFailure::suspect(Status status, Time now) noexcept {
   return healthy() && enter(State::kSuspected, std::move(status), now);
 }
 
-void TeamFailure::explain(Status status) noexcept {
-  if (state_ != State::kSuspected || explained_ || status.ok()) return;
+bool TeamFailure::explain(Status status) noexcept {
+  if (state_ != State::kSuspected || explained_ || status.ok()) return false;
   explained_ = true;
   status_ = std::move(status);
+  return true;
 }
 
 // A death is a suspicion, too: a rank that learns of a failure ends, and its neighbours may see that before its note

@@ -45,7 +45,7 @@ class TeamFailure {
   bool fail(Status status, Time now) noexcept;
   bool suspect(Status status, Time now) noexcept;
   // Changes neither the end of the suspicion nor a first explanation.
-  void explain(Status status) noexcept;
+  bool explain(Status status) noexcept;
   bool see_death(int peer, Status status, Time now) noexcept;
   bool explained() const noexcept { return explained_; }
   // Returns the rank of the team whose death is the cause. This rank has noticed that death, or another rank has reported

@@ -18,8 +18,7 @@ void TeamHealth::suspect(Status status, uint32_t op) noexcept {
 
 void TeamHealth::explain(const Status& status, uint32_t op) noexcept {
   suspect(status);
-  failure_.explain(status);
-  failed_op_ = op;
+  if (failure_.explain(status)) failed_op_ = op;
 }
 
 void TeamHealth::on_death(int peer, std::string_view why) noexcept {

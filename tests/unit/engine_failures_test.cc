@@ -407,6 +407,27 @@ TEST_F(EngineTest, ACallBeforeTheOneThatFailedEndsWell) {
   EXPECT_NE(team(0).failure().text().find("no second call"), std::string::npos);
 }
 
+// Rank 2 refuses its third call before rank 1, which refuses the second one, knows of that.
+TEST_F(EngineTest, OfTwoLaterCallsThatFailedTheFirstCounts) {
+  std::vector<std::unique_ptr<Call>> calls;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    calls.push_back(make_call(team(rank), 100));
+    ASSERT_TRUE(calls.back()->request->start().ok());
+  }
+  const auto abort_of = [&](int peer, uint32_t op, const char* why) {
+    const Status refused = error(IBCOLL_ERR_MISMATCH, "{}", why);
+    team(0).on_note(peer, abort_note(1, refused, 0, op), abort_text(refused));
+  };
+  abort_of(2, 3, "no third call");
+  abort_of(1, 2, "no second call");
+  abort_of(2, 3, "no third call");
+  EXPECT_TRUE(team(0).failure().ok());
+  progress();
+  EXPECT_TRUE(calls[0]->request->status().ok()) << calls[0]->request->status().text();
+  EXPECT_NE(team(0).failure().text().find("no second call"), std::string::npos) << team(0).failure().text();
+  EXPECT_EQ(team(0).health().failed_op(), 2u);
+}
+
 // What never comes does not keep the failure from being reported.
 TEST_F(EngineTest, ACallBeforeTheOneThatFailedIsNotWaitedForLong) {
   const auto call = make_call(team(0), 100);
@@ -416,6 +437,15 @@ TEST_F(EngineTest, ACallBeforeTheOneThatFailedIsNotWaitedForLong) {
   EXPECT_TRUE(team(0).failure().ok());
   wait_seconds(5);
   EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_MISMATCH);
+}
+
+// The death is the reason, whatever calls differ since.
+TEST_F(EngineTest, ADeathIsNotExplainedByACall) {
+  TeamHealth& health = team(0).health();
+  health.on_death(1, "it fell");
+  health.explain(error(IBCOLL_ERR_MISMATCH, "other sizes"), 7);
+  EXPECT_EQ(team(0).failure().code(), IBCOLL_ERR_PEER_FAILED);
+  EXPECT_EQ(health.failed_op(), 0u);
 }
 
 TEST_F(EngineTest, TheCallThatFailedEndsAtOnce) {

@@ -70,7 +70,7 @@ const TransitionRow kTransitions[] = {
      [](TeamFailure& f) { (void)f.suspect(system_error("second"), 20); },
      {{TeamFailure::State::kHealthy, TeamFailure::State::kSuspected}}},
     {"explain",
-     [](TeamFailure& f) { f.explain(system_error("second")); },
+     [](TeamFailure& f) { (void)f.explain(system_error("second")); },
      {{TeamFailure::State::kSuspected, TeamFailure::State::kSuspected}}},
     {"see_death",
      [](TeamFailure& f) { (void)f.see_death(kDead, system_error("second"), 20); },
@@ -124,8 +124,8 @@ TEST(TeamFailure, EachTransitionLeadsWhereTheTableSays) {
 
 TEST(TeamFailure, KeepsTheFirstExplanation) {
   TeamFailure one = failure_in(TeamFailure::State::kSuspected);
-  one.explain(system_error("second"));
-  one.explain(system_error("third"));
+  EXPECT_TRUE(one.explain(system_error("second")));
+  EXPECT_FALSE(one.explain(system_error("third")));
   EXPECT_EQ(one.status().text(), system_error("second").text());
   EXPECT_TRUE(one.end_suspicion(kPastSuspicion));
   EXPECT_EQ(one.status().text(), system_error("second").text());
