@@ -69,8 +69,9 @@ RemoteRegion Exposures::expose(Peer& peer, std::span<std::byte> memory) {
   if (uint32_t index = 0; take_resting(peer, memory, index)) return region_of_new(peer, index);
   if (free_.empty()) {
     if (table_.size() == kMostExposures) return {};
-    free_.push_back(static_cast<uint32_t>(table_.size()));
+    free_.reserve(table_.size() + 1);  // for all of them; no index is free before it is in the table
     table_.emplace_back();
+    free_.push_back(static_cast<uint32_t>(table_.size() - 1));
   }
   if (adapter.opens_windows() && memory.size() > kLongestWindow)
     return refuse(error(IBCOLL_ERR_UNSUPPORTED,
