@@ -15,7 +15,7 @@ namespace ibcoll {
 
 class Exchange;
 
-// Note.kind on the wire.
+// Note.kind on the wire. Note.index is a message's position, where nothing else is said.
 enum class NoteKind : uint16_t {
   // payload: RemoteRegion (key 0: send fragments); bytes: size of the region; index: messages before this one that were
   // spilled whole, and needed no advertisement
@@ -26,8 +26,8 @@ enum class NoteKind : uint16_t {
   kLanded,    // a put's data has landed: the next piece of an announced message; payload none; bytes: size of the piece
   kConsumed,  // bytes: eager pieces of this collective taken so far (credit)
   kCompleted,  // only Note.completed matters (credit); index 1: the sender wants to learn the same of the receiver
-  kProbe,      // see CallQuestions::Probe; payload: PairBytes of this call, and records of the last ones
-  kAbort,      // the team failed; bytes: status code; payload: text
+  kProbe,      // index: CallQuestions::Probe; payload: PairBytes of this call, and records of the last ones
+  kAbort,      // the team failed; see abort_note()
   kEnded,      // answer to a probe: the collective has ended at the sender
   kWanted      // "put this, I may not read it"; bytes: how much; payload: its address, in what the receiver has lent
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The transport contract: what shm, ucx, sim (and verbs) promise, in words and in code. tests/conformance/ runs every
+// The transport contract: what shm, verbs, ucx and sim promise, in words and in code. tests/conformance/ runs every
 // sentence marked [Cn] on each of them.
 //
 // A transport moves notes (32 bytes that say what a message means), landing-slot messages (a note with a payload copied
@@ -55,8 +55,8 @@ struct Note {
   uint32_t op = 0;         // sequence number of the collective in its team
   uint32_t signature = 0;  // digest of the call; the same on all ranks that call the same
   uint32_t completed = 0;  // collectives of this team that the sender has completed (returns credit)
-  uint16_t kind = 0;       // comm.h
-  uint16_t index = 0;      // position of the message in its (collective, sender, receiver) sequence, modulo 2^16
+  uint16_t kind = 0;       // NoteKind (runtime/engine/channel.h), which says what `bytes` and `index` are in it
+  uint16_t index = 0;      // of a message: its position in its (collective, sender, receiver) sequence, modulo 2^16
 };
 static_assert(sizeof(Note) == 32);
 
