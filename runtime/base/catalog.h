@@ -45,12 +45,6 @@ struct Collective {
   constexpr bool scatters() const noexcept {
     return rooted && send.extent == Extent::kBlocks && recv.extent == Extent::kBlock;
   }
-  // No rank leaves such a call before all have come, because it needs something of each. So calls of it can be timed,
-  // one by one. Of alltoallv no rank knows all sizes, which may change from call to call.
-  constexpr bool waits_for_all() const noexcept {
-    const bool needs_all = combines == Combines::kNothing || combines == Combines::kAll;
-    return !rooted && needs_all && sizes != SizesKnown::kToPairs;
-  }
   // This rank may give IBCOLL_IN_PLACE as its send buffer; of scatter(v), as its receive buffer.
   constexpr bool may_be_in_place(int rank, int root) const noexcept {
     return !one_buffer && moves_data() && (!rooted || rank == root);

@@ -24,21 +24,20 @@ uint32_t CallsInFlight::add(Request& request) noexcept {
   return op;
 }
 
-// One of the calls in flight is that old.
+// The calls in flight have numbers from one that is as old as the room permits: twice the room has a place for each, and
+// for the next one.
 bool CallsInFlight::grow() noexcept {
   try {
-    while (requests_[slot(next_)]) {
-      const uint32_t mask = 2 * mask_ + 1;
-      auto requests = std::make_unique<Request*[]>(size_t{mask} + 1);
-      auto records = std::make_unique<CallRecord[]>(size_t{mask} + 1);
-      for (uint32_t i = 0; i <= mask_; ++i) {
-        requests[records_[i].op & mask] = requests_[i];
-        records[records_[i].op & mask] = records_[i];
-      }
-      mask_ = mask;
-      requests_ = std::move(requests);
-      records_ = std::move(records);
+    const uint32_t mask = 2 * mask_ + 1;
+    auto requests = std::make_unique<Request*[]>(size_t{mask} + 1);
+    auto records = std::make_unique<CallRecord[]>(size_t{mask} + 1);
+    for (uint32_t i = 0; i <= mask_; ++i) {
+      requests[records_[i].op & mask] = requests_[i];
+      records[records_[i].op & mask] = records_[i];
     }
+    mask_ = mask;
+    requests_ = std::move(requests);
+    records_ = std::move(records);
     return true;
   } catch (const std::bad_alloc&) {
     return false;

@@ -131,7 +131,6 @@ class Segment {
   };
 
   Segment(int fd, int ranks, uint64_t ring_bytes);
-  Status size_to(uint64_t most);
   Status map();
   Status find_unit();
   Result<std::byte*> take_addresses(uint64_t bytes) noexcept;

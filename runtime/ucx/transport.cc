@@ -88,8 +88,7 @@ Transport::Transport(const NetworkParams& params, DevicePlan plan, LargePuts lar
       job_(params.job),
       plan_(std::move(plan)),
       model_(guess_model(plan_)),
-      rendezvous_(large == LargePuts::kAuto ? plan_.rdma || !(plan_.tcp || plan_.shared_memory)
-                                            : large == LargePuts::kRendezvous),
+      rendezvous_(large == LargePuts::kRendezvous || plan_.rdma || !(plan_.tcp || plan_.shared_memory)),
       fragment_bytes_((rendezvous_ ? kSegment : std::max(kSegment, tcp_segment_bytes(plan_, size_))) - kHeaderRoom),
       sockets_(std::move(sockets)),
       worker_(std::move(worker)),

@@ -26,8 +26,8 @@ namespace ibcoll::ucx {
 
 class Transport final : public NetworkTransport {
  public:
-  // How large puts travel; kAuto: what suits the transports (put.cc). The others are for tests.
-  enum class LargePuts { kAuto, kFragments, kRendezvous };
+  // How large puts travel; kAuto: what suits the transports (put.cc). The other one is for tests.
+  enum class LargePuts { kAuto, kRendezvous };
   static Result<std::unique_ptr<Transport>> open(const NetworkParams& params, LargePuts large = LargePuts::kAuto);
   ~Transport() override;
 
