@@ -46,12 +46,12 @@ Task in_pieces(Comm& c, Args a) {
   return work ? kAmong(c, piece_of(a, 0, a.bytes), work) : piece_by_piece<kAmong>(c, a);
 }
 
-// And what it costs, by that of kCost on s.p ranks: where all ranks copy their operands to the result first,
+// Cost of the whole call on s.p ranks where all ranks copy first.
 template <double (*kCost)(const Shape&, const CostModel&)>
 double whole_us(const Shape& s, const CostModel& m) {
   return kCost(s, m) + m.own_copies_us(static_cast<double>(s.bytes));
 }
-// and where those do that pair up because p is no power of two.
+// Cost where only paired ranks copy (p no power of two).
 template <double (*kCost)(const Shape&, const CostModel&)>
 double whole_of_pairs_us(const Shape& s, const CostModel& m) {
   return std::has_single_bit(static_cast<unsigned>(s.p)) ? kCost(s, m) : whole_us<kCost>(s, m);

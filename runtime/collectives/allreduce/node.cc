@@ -62,11 +62,6 @@ double cost_us(const Shape& s, const CostModel& m) {
          share_on_node_us(s, m, owners);
 }
 
-const char* why_not_in_any_order(const Shape& s) {
-  const char* const reason = needs_commutative(s);
-  return reason ? reason : applies_to_reductions_of_nodes(s);
-}
-
 template <Among kAmong, Cost kCost>
 constexpr Algorithm row(const char* name, const char* about, Order order) {
   return {.collective = IBCOLL_ALLREDUCE,
@@ -74,7 +69,7 @@ constexpr Algorithm row(const char* name, const char* about, Order order) {
           .about = about,
           .parameter = {Parameter::Unit::kCount, "leaders", 1, 1024},
           .run = run<kAmong>,
-          .why_not = order == Order::kOwn ? why_not_in_any_order : applies_to_reductions_of_nodes,
+          .why_not = order == Order::kOwn ? applies_to_commutative_reductions_of_nodes : applies_to_reductions_of_nodes,
           .choose = best_owners<cost_us<kCost>>,
           .cost_us = cost_us<kCost>,
           .uses_window = true,

@@ -121,11 +121,6 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 uint64_t choose(const Shape& s, const CostModel& m) { return best_piece<cost_us>(s, m, 1 << 16, kMostPiece, s.bytes); }
 
-const char* why_not(const Shape& s) {
-  const char* const reason = needs_commutative(s);
-  return reason ? reason : applies_to_reductions_of_nodes(s);
-}
-
 }  // namespace
 
 std::span<const Algorithm> rows() {
@@ -135,7 +130,7 @@ std::span<const Algorithm> rows() {
        .about = "node window, leaders straight to each other, in pieces; n/B 2 (N-1) alpha + 2 n beta",
        .parameter = {Parameter::Unit::kBytes, "piece", kLeastPiece, kMostPiece},
        .run = run,
-       .why_not = why_not,
+       .why_not = applies_to_commutative_reductions_of_nodes,
        .choose = choose,
        .cost_us = cost_us,
        .uses_window = true}};

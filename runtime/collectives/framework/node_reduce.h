@@ -94,4 +94,9 @@ inline const char* applies_to_reductions_of_nodes(const Shape& s) {
   return nullptr;
 }
 
+inline const char* applies_to_commutative_reductions_of_nodes(const Shape& s) {
+  const char* const reason = needs_commutative(s);
+  return reason ? reason : applies_to_reductions_of_nodes(s);
+}
+
 }  // namespace ibcoll

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A call that is one exchange of short messages: each rank sends at most one to each other rank, and none waits for one
-// that has come. A rank that repeats such a call sends its messages and takes those of the others without a task
+// A call that is one exchange of short messages: each rank sends at most one to each other rank, and no message depends
+// on a received one. A rank that repeats such a call sends its messages and takes those of the others without a task
 // (engine/short_exchange.h). If something is unusual, the algorithm's task does the rest: its messages are the same.
 #pragma once
 

@@ -88,18 +88,13 @@ double cost_us(const Shape& s, const CostModel& m) {
          kCost(leaders, model_of_leaders(s, m)) + handed;
 }
 
-const char* why_not_in_any_order(const Shape& s) {
-  const char* const reason = needs_commutative(s);
-  return reason ? reason : applies_to_reductions_of_nodes(s);
-}
-
 template <Among kAmong, Cost kCost>
 constexpr Algorithm node_row(ibcoll_collective_t collective, const char* name, const char* about, Order order) {
   return {.collective = collective,
           .name = name,
           .about = about,
           .run = run<kAmong>,
-          .why_not = order == Order::kOwn ? why_not_in_any_order : applies_to_reductions_of_nodes,
+          .why_not = order == Order::kOwn ? applies_to_commutative_reductions_of_nodes : applies_to_reductions_of_nodes,
           .cost_us = cost_us<kCost>,
           .uses_window = true,
           .order = order};

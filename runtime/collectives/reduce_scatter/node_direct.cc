@@ -88,18 +88,13 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 uint64_t choose(const Shape& s, const CostModel& m) { return best_piece<cost_us>(s, m, 1 << 16, kMostPiece, s.total); }
 
-const char* why_not(const Shape& s) {
-  const char* const reason = needs_commutative(s);
-  return reason ? reason : applies_to_reductions_of_nodes(s);
-}
-
 constexpr Algorithm row(ibcoll_collective_t collective) {
   return {.collective = collective,
           .name = "node_direct",
           .about = "node window, leaders straight to each other, in pieces; n/B (N-1) alpha + n beta",
           .parameter = {Parameter::Unit::kBytes, "piece", kLeastPiece, kMostPiece},
           .run = run,
-          .why_not = why_not,
+          .why_not = applies_to_commutative_reductions_of_nodes,
           .choose = choose,
           .cost_us = cost_us,
           .uses_window = true};
