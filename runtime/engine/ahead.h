@@ -7,6 +7,8 @@
 #include <array>
 #include <cstdint>
 
+#include "runtime/engine/call_numbers.h"
+
 namespace ibcoll {
 
 // The collectives in which eager messages went to one peer, oldest first, in a few groups: a group counts as a whole
@@ -58,7 +60,6 @@ class Ahead {
     uint32_t last = 0;
     uint32_t count = 0;
   };
-  static bool is_after(uint32_t a, uint32_t b) noexcept { return static_cast<int32_t>(a - b) > 0; }
   bool open(const Group& g) const noexcept { return g.count > 0 && is_after(g.last, completed_); }
   Group& newest() noexcept { return groups_[(begun_ - 1) % kGroups]; }
   // Several collectives in flight send by turns. The group that is complete first of those that are not complete before

@@ -7,14 +7,12 @@
 #include <memory>
 #include <string>
 
+#include "runtime/engine/call_numbers.h"
 #include "runtime/engine/call_record.h"
 
 namespace ibcoll {
 
 class Request;
-
-// a comes after b, of numbers that begin anew after 2^32 - 1.
-constexpr bool is_after(uint32_t a, uint32_t b) noexcept { return static_cast<int32_t>(a - b) > 0; }
 
 class CallsInFlight {
  public:

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/base/intrusive_queue.h"
 #include "runtime/engine/eager_credit.h"
 #include "runtime/engine/early_messages.h"
 #include "runtime/engine/exchange_trace.h"
@@ -32,12 +33,6 @@ enum class NoteKind : uint16_t {
   kWanted      // "put this, I may not read it"; bytes: how much; payload: its address, in what the receiver has lent
 };
 
-// The bytes that two ranks of an alltoallv exchange, as the sender of this sees it. Only these two know.
-struct PairBytes {
-  uint64_t sent = 0;
-  uint64_t received = 0;
-};
-
 // A queued put, an announced region, or the peer's advertisement of one.
 struct Message {
   Message* next = nullptr;
@@ -50,48 +45,7 @@ struct Message {
   bool advertised = false;    // announced: the advertisement has left, or none is needed
 };
 
-struct MessageQueue {
-  Message* head = nullptr;
-  Message** tail = &head;
-  void push(Message* message) noexcept {
-    message->next = nullptr;
-    *tail = message;
-    tail = &message->next;
-  }
-  Message* pop() noexcept {
-    Message* const message = head;
-    head = message->next;
-    if (!head) tail = &head;
-    return message;
-  }
-};
-
-// Channels in the order in which they were added.
-template <typename Channel, Channel* Channel::*kNext>
-class ChannelList {
- public:
-  bool empty() const noexcept { return head_ == nullptr; }
-  Channel* front() const noexcept { return head_; }
-  void clear() noexcept {
-    head_ = nullptr;
-    tail_ = &head_;
-  }
-  void push(Channel& channel) noexcept {
-    channel.*kNext = nullptr;
-    *tail_ = &channel;
-    tail_ = &(channel.*kNext);
-  }
-  Channel& pop() noexcept {
-    Channel& channel = *head_;
-    head_ = channel.*kNext;
-    if (!head_) tail_ = &head_;
-    return channel;
-  }
-
- private:
-  Channel* head_ = nullptr;
-  Channel** tail_ = &head_;
-};
+using MessageQueue = IntrusiveQueue<Message>;
 
 struct Channel {
   int peer = -1;    // team rank

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "runtime/base/buffer.h"
+#include "runtime/base/intrusive_queue.h"
 #include "runtime/transport/transport.h"
 
 namespace ibcoll {
@@ -20,24 +21,7 @@ struct EarlyMessage {
   ConstBytes payload() const noexcept { return {reinterpret_cast<const std::byte*>(this + 1), bytes}; }
 };
 
-// In the order in which they came.
-struct EarlyList {
-  EarlyMessage* head = nullptr;
-  EarlyMessage** tail = &head;
-  void push(EarlyMessage* message) noexcept {
-    message->next = nullptr;
-    *tail = message;
-    tail = &message->next;
-  }
-  // Takes the message at `at` out: the head, or the `next` of another one.
-  EarlyMessage* take(EarlyMessage** at) noexcept {
-    EarlyMessage* const message = *at;
-    *at = message->next;
-    if (!*at) tail = at;
-    return message;
-  }
-  EarlyMessage* pop() noexcept { return take(&head); }
-};
+using EarlyList = IntrusiveQueue<EarlyMessage>;  // in the order in which they came
 
 class EarlyMessages {
  public:

@@ -52,7 +52,7 @@ void Incoming::watch(int peer, int called) noexcept {
   if (c->in.announced.head)
     c->in.watched = true;
   else
-    landings_.push(*c);
+    landings_.push(c);
 }
 
 std::string Incoming::describe_landed() const { return fmt::format("({} of {} messages landed)", landed_, expected_); }
@@ -156,7 +156,7 @@ void Incoming::land(Channel& c, uint64_t bytes) noexcept {
     trace_.landed(c.times);
     if (c.in.watched && !c.in.announced.head) {
       c.in.watched = false;
-      landings_.push(c);
+      landings_.push(&c);
     }
   }
   outgoing_.report_consumed(c);

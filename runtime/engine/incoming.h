@@ -38,7 +38,7 @@ class Incoming {
   bool serve_late() noexcept { return arrivals_.serve_late(state_.first()); }
   void watch(int peer, int called) noexcept;
   bool has_landing() const noexcept { return !landings_.empty(); }
-  int take_landing() noexcept { return landings_.pop().called; }
+  int take_landing() noexcept { return landings_.pop()->called; }
   bool all_landed() const noexcept { return landed_ == expected_; }
   // "(3 of 7 messages landed)"
   std::string describe_landed() const;
@@ -83,7 +83,7 @@ class Incoming {
   uint64_t expected_ = 0;  // messages
   uint64_t landed_ = 0;
   Arrivals arrivals_;
-  ChannelList<Channel, &Channel::next_landing> landings_;  // watched, all has landed
+  IntrusiveQueue<Channel, &Channel::next_landing> landings_;  // watched, all has landed
 };
 
 }  // namespace ibcoll

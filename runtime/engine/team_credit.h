@@ -12,6 +12,7 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/peer_table.h"
 #include "runtime/engine/ahead.h"
+#include "runtime/engine/call_numbers.h"
 #include "runtime/engine/engine.h"
 
 namespace ibcoll {
@@ -83,8 +84,8 @@ class TeamCredit {
 
   // Collective `op` has ended here, in which the peer has sent so many bytes ahead. True: credit of the peer is due.
   bool ended(Peer& peer, uint32_t op, uint64_t eager_bytes, uint64_t spilled_bytes) noexcept {
-    // The numbers start again after 2^32 - 1, so an old one may look as if it were still to come.
-    if (peer.pending == 0 || static_cast<int32_t>(op - peer.pending_through) > 0) peer.pending_through = op;
+    // An old number may look as if it were still to come.
+    if (peer.pending == 0 || is_after(op, peer.pending_through)) peer.pending_through = op;
     ++peer.pending;
     peer.pending_bytes += eager_bytes;
     peer.pending_spilled += spilled_bytes;
@@ -95,7 +96,7 @@ class TeamCredit {
   // A note has left for the peer. It says that this rank has completed all collectives up to `completed`.
   static void note_left(Peer& peer, uint32_t completed) noexcept {
     peer.reported = completed;
-    if (static_cast<int32_t>(completed - peer.pending_through) >= 0)
+    if (!is_after(peer.pending_through, completed))
       peer.pending = 0, peer.pending_bytes = 0, peer.pending_spilled = 0, peer.wanted = false;
   }
   // Calls send(peer), which sends a note if it can, for each peer whose credit is due and to which `completed` is news.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/intrusive_queue.h"
 #include "runtime/transport/transport.h"
 
 namespace ibcoll {
@@ -42,9 +43,7 @@ class EventOutbox {
   // The peer has messages to hand out. Allocates nothing. No effect if it is ready already.
   void ready(Peer& peer) {
     if (std::exchange(peer.is_ready_, true)) return;
-    peer.next_ready_ = nullptr;
-    (first_ready_ == nullptr ? first_ready_ : last_ready_->next_ready_) = &peer;
-    last_ready_ = &peer;
+    ready_.push(&peer);
   }
   // The next events may point into `memory`, until take_back() passes it to `release`.
   void lend(Lent memory) { lent_.push_back(memory); }
@@ -56,7 +55,7 @@ class EventOutbox {
     lent_.clear();
   }
 
-  bool is_empty() const { return first_ready_ == nullptr && sent_.empty() && failures_.empty(); }
+  bool is_empty() const { return ready_.empty() && sent_.empty() && failures_.empty(); }
   // `take(peer, event)` consumes the next message of a peer that is ready; false: it is no event. Peers with several
   // messages take turns.
   template <typename Take>
@@ -67,9 +66,8 @@ class EventOutbox {
     if (first_sent_ == sent_.size()) sent_.clear(), first_sent_ = 0;
     if (!failures_.empty()) [[unlikely]]
       count += hand_out_failures(events.subspan(count), true);
-    while (count < events.size() && first_ready_ != nullptr) {
-      Peer& peer = static_cast<Peer&>(*first_ready_);
-      first_ready_ = first_ready_->next_ready_;
+    while (count < events.size() && !ready_.empty()) {
+      Peer& peer = static_cast<Peer&>(*ready_.pop());
       peer.is_ready_ = false;
       if (take(peer, events[count])) ++count;
       if (peer.has_message()) ready(peer);
@@ -115,9 +113,8 @@ class EventOutbox {
   std::vector<Sent> sent_;  // to hand out from first_sent_ on
   size_t first_sent_ = 0;
   std::vector<Failure> failures_;
-  OutboxPeer* first_ready_ = nullptr;  // in order of arrival
-  OutboxPeer* last_ready_ = nullptr;   // if there is a first
-  std::vector<Lent> lent_;             // to the events of the last poll()
+  IntrusiveQueue<OutboxPeer, &OutboxPeer::next_ready_> ready_;  // in order of arrival
+  std::vector<Lent> lent_;                                      // to the events of the last poll()
 };
 
 }  // namespace ibcoll

@@ -105,13 +105,13 @@ FAULTS = [
           "return note.signature == signature_;",
           "return note.signature != 0;",
           UNIT, "EngineTest*"),
-    Fault("early_messages_reversed", "runtime/engine/early_messages.h",
-          "    message->next = nullptr;\n"
-          "    *tail = message;\n"
-          "    tail = &message->next;\n",
-          "    if (!head) tail = &message->next;\n"
-          "    message->next = head;\n"
-          "    head = message;\n",
+    Fault("queue_reversed", "runtime/base/intrusive_queue.h",
+          "    one->*kNext = nullptr;\n"
+          "    *tail = one;\n"
+          "    tail = &(one->*kNext);\n",
+          "    if (!head) tail = &(one->*kNext);\n"
+          "    one->*kNext = head;\n"
+          "    head = one;\n",
           SIMULATED, f"{SOME_ALGORITHMS}:{SEEDS}"),
     Fault("early_messages_overtaken", "runtime/engine/incoming.cc",
           "  if (c.in.announced.head && !c.in.unexpected.head)\n"
@@ -207,7 +207,7 @@ FAULTS = [
     Fault("in_place_alltoall_without_copy", "runtime/engine/request.cc",
           "from_copy ? with_own_copy() : args_", "from_copy && false ? with_own_copy() : args_",
           SIMULATED, f"{SOME_ALGORITHMS}:{SEEDS}"),
-    Fault("credit_counted_without_wrap", "runtime/engine/ahead.h",
+    Fault("credit_counted_without_wrap", "runtime/engine/call_numbers.h",
           "return static_cast<int32_t>(a - b) > 0;",
           "return a > b;",
           UNIT, CREDIT + ":Ahead*"),
