@@ -28,8 +28,7 @@ struct PlanInUse {
 // ---------------------------------------------------------------- of the program
 
 Result<std::unique_ptr<Request>> Calls::make_request(TeamHandle& team, Args args, const Forced& forced,
-                                                     ibcoll_scheme_t wanted) {
-  const ibcoll_scheme_t scheme = selection_.scheme_of(wanted);
+                                                     ibcoll_scheme_t scheme) {
   const Result<Choice> choice = selection_.choose(team.profile, args, forced, scheme);
   if (!choice.ok()) return choice.status();
   const uint32_t signature = call_signature(args, choice.value().name(), scheme, team.team->size());
@@ -44,7 +43,8 @@ Result<std::unique_ptr<Request>> Calls::make_persistent(TeamHandle& team, const 
   if (!args.ok()) return args.status();
   const Result<Forced> wanted = selection_.forced(given.collective, given.algorithm);
   if (!wanted.ok()) return wanted.status();
-  Result<std::unique_ptr<Request>> made = make_request(team, args.value(), wanted.value(), given.scheme);
+  const ibcoll_scheme_t scheme = selection_.scheme_of(given.scheme);
+  Result<std::unique_ptr<Request>> made = make_request(team, args.value(), wanted.value(), scheme);
   if (made.ok()) made.value()->keep_buffers();
   return made;
 }
@@ -83,7 +83,8 @@ Result<Plan*> Calls::find_or_make_plan(TeamHandle& team, const ibcoll_collective
   plan->kept = !demands;
   if (like) {  // it is in flight
     Request& request = *like->request;
-    plan->request = std::make_unique<Request>(*team.team, args.value(), request.choice(), scheme, request.signature());
+    plan->request =
+        std::make_unique<Request>(*team.team, args.value(), request.choice(), scheme, request.record().signature);
     plan->request->hold_counts();
   } else {
     const Result<Forced> wanted = selection_.forced(given.collective, given.algorithm);
@@ -132,7 +133,7 @@ Status Calls::run_own(TeamHandle& team, Args args, std::vector<std::byte>& buffe
   args.internal = true;
   Result<std::unique_ptr<Request>> request = progress_.or_fail(*team.team, [&] {
     team.given_up.reserve(team.given_up.size() + 1);
-    return make_request(team, args, forced, IBCOLL_SCHEME_AUTO);
+    return make_request(team, args, forced, selection_.scheme_of(IBCOLL_SCHEME_AUTO));
   });
   if (!request.ok()) return request.status();
   if (Status status = progress_.start(**request); !status.ok()) return status;

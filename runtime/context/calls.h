@@ -29,12 +29,12 @@ class Calls {
   // Checks the call of a request that is started many times.
   Result<std::unique_ptr<Request>> make_persistent(TeamHandle& team, const ibcoll_collective_args_t& given);
   Status start(Request& request, const void* site, bool waits = false) noexcept {
-    if (trace_) request.trace(*trace_, site, waits);
+    if (trace_) request.trace().enable(*trace_, site, waits);
     return progress_.start(request);
   }
   // Before the program waits for a request that it has started.
   void begin_wait(Request& request) const noexcept {
-    if (trace_) request.trace_wait();
+    if (trace_) request.trace().begin_wait();
   }
   // Checks and starts a call that runs once.
   Result<Plan*> start_once(TeamHandle& team, const ibcoll_collective_args_t& given, const void* site);

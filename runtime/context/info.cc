@@ -79,7 +79,7 @@ std::string Context::info_json() {
         {"sleeps_until_woken", doorbell ? doorbell->sleeps() : 0},
         {"times_woken", doorbell ? doorbell->times_woken() : 0},
         {"times_others_woken", doorbell ? doorbell->times_others_woken() : 0},
-        {"questions_that_helped", progress_.engine().questions_that_helped()}}},
+        {"questions_that_helped", progress_.engine().scheduler().questions_that_helped()}}},
       {"transports", transports},
       {"tuning", tuning_.json(config_)}};
   return state.dump();

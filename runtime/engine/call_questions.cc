@@ -9,10 +9,21 @@
 
 namespace ibcoll {
 
+PairBytes pair_bytes(const Args& args, int rank, int peer) noexcept {
+  const Collective& row = kCatalog[args.collective];
+  if (row.sizes == SizesKnown::kToPairs)
+    return {args.in_place ? args.recv.size(peer) : args.send.size(peer), args.recv.size(peer)};
+  if (row.sizes != SizesKnown::kToRoot) return {};
+  const bool gathers = row.recv.extent == Extent::kBlocks, here = rank == args.root;
+  if (!here && peer != args.root) return {};
+  const uint64_t bytes = !here ? args.bytes : gathers ? args.recv.size(peer) : args.send.size(peer);
+  return gathers == here ? PairBytes{0, bytes} : PairBytes{bytes, 0};
+}
+
 bool CallQuestions::send_calls(int peer, uint32_t op, Probe probe) noexcept {
   std::array<std::byte, sizeof(PairBytes) + kAskedCalls * sizeof(CallRecord)> payload;
   const Request* const request = calls_.find(op);
-  const PairBytes bytes = request ? request->pair_bytes(peer) : PairBytes{};
+  const PairBytes bytes = request ? pair_bytes(request->args(), members_.rank(), peer) : PairBytes{};
   std::memcpy(payload.data(), &bytes, sizeof bytes);
   size_t used = sizeof bytes;
   // If the call is too old to be kept, the oldest calls that are kept are sent.
@@ -63,7 +74,7 @@ void CallQuestions::on_probe(int peer, const Note& note, ConstBytes payload) noe
 void CallQuestions::compare_bytes(int peer, const Request& request, ConstBytes payload) noexcept {
   PairBytes theirs;
   std::memcpy(&theirs, payload.data(), sizeof theirs);
-  const PairBytes mine = request.pair_bytes(peer);
+  const PairBytes mine = pair_bytes(request.args(), members_.rank(), peer);
   const uint32_t op = request.exchange().op();
   if (theirs.sent != mine.received)
     mismatch(peer, op, theirs.sent, mine.received, "bytes that it sends here");

@@ -13,6 +13,15 @@
 
 namespace ibcoll {
 
+// The bytes of a call that only two ranks know, as the sender of this sees them.
+struct PairBytes {
+  uint64_t sent = 0;
+  uint64_t received = 0;
+};
+
+// Those between this rank and the peer; 0 and 0 where the signature covers all sizes.
+PairBytes pair_bytes(const Args& args, int rank, int peer) noexcept;
+
 class CallQuestions {
  public:
   // All outlive it.

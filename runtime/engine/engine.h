@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Moves everything of one process forward: takes events from the transports to the teams that they are for, and runs
-// what can continue without one. One per context (or per simulated rank). Not thread safe: the context's lock is held
+// what can continue without an event. One per context (or per simulated rank). Not thread safe: the context's lock is held
 // around every call.
 #pragma once
 
@@ -56,7 +56,8 @@ class Engine {
 
   // ---- for the context
 
-  // One pass; true when anything moved. Never blocks. `looks`: at a transport, while there is nothing to look at but that.
+  // Returns true when anything moved in one pass. Never blocks. `looks`: at a transport, while there is nothing else to
+  // look at.
   bool progress(uint32_t looks = 1) noexcept;
   // The part of a pass that takes messages and completions from transports, as soon as there are any; false: there were
   // none within `looks` looks.
@@ -71,9 +72,6 @@ class Engine {
   bool idle() const noexcept;
   // Since the start: messages and completions of transports, and what the scheduler counts.
   uint64_t events() const noexcept { return handled_ + scheduler_.events(); }
-  // Questions of stalled ranks, meant for failures, that let a healthy rank send what it could not: each is a fault of
-  // this library, which cost the job a second.
-  uint64_t questions_that_helped() const noexcept { return questions_that_helped_; }
   // One line per collective in flight.
   std::string describe() const;
   // The launcher, which knows best how a rank ended, reports that it has: where its failure is known already, this is
@@ -88,6 +86,7 @@ class Engine {
   void remove(Team& team);
   Transport& transport(int job_rank) noexcept { return *route_[static_cast<size_t>(job_rank) & route_mask_]; }
   Scheduler& scheduler() noexcept { return scheduler_; }
+  const Scheduler& scheduler() const noexcept { return scheduler_; }
   EarlyMessages& early_messages() noexcept { return early_messages_; }
   // nullptr: simulated ranks have none, as there are too many for a mapping each.
   ScratchPool* scratch_pool() noexcept { return scratch_pool_.get(); }
@@ -96,8 +95,6 @@ class Engine {
   void end_rests() noexcept;
   // A team has to return credit.
   void credit_is_due() noexcept { credit_due_ = true; }
-  // A question of a stalled rank said that it has completed more collectives than was known.
-  void question_brought_credit() noexcept { questions_that_helped_ += scheduler_.retry_blocked(); }
   // A team has failed: its requests end in the next progress().
   void team_failed() noexcept;
   // Continues with what shared memory holds until nothing moves. What a rank has published counts, although it ended or
@@ -130,7 +127,6 @@ class Engine {
   Team* last_team_ = nullptr;
   std::vector<std::pair<uint64_t, Status>> failed_teams_;  // epoch and failure, of teams that were freed
   uint64_t handled_ = 0;
-  uint64_t questions_that_helped_ = 0;
   bool credit_due_ = false;
   bool failed_ = false;
 };

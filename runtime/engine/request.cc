@@ -108,7 +108,7 @@ Status Request::start() noexcept {
   if (in_flight_) return busy();
   if (may_start_short() && start_short()) return Status();
   enter_flight();
-  if (trace_) arrived_at_ = traced_now();
+  trace_.begin();
   if (team_.start(*this)) return Status();
   in_flight_ = false;
   return team_.refusal();
@@ -146,27 +146,32 @@ std::string Request::buffers_held_by() const {
   return fmt::format("rank {} is in the middle of a write to them, and does not go on", writers);
 }
 
-void Request::begin(uint32_t op) noexcept {
+bool Request::begin(uint32_t op) noexcept {
   has_had_task_ = true;
   exchange_.reset(op, scheme_, choice_.algorithm->uses_window);
   const bool from_copy = args_.in_place && replaces_input();
   task_ = one_step_ && !one_step_.rest ? run_one_step(exchange_.comm(), args_, one_step_)
                                        : choice_.algorithm->run(exchange_.comm(), from_copy ? with_own_copy() : args_);
-  if (task_) exchange_.stack().enter(task_);
+  return enter_task();
 }
 
-void Request::begin_published(uint32_t op) noexcept {
+bool Request::begin_published(uint32_t op) noexcept {
   enter_flight();
   exchange_.reset(op, scheme_, choice_.algorithm->uses_window);
   task_ =
       one_step_.rest ? one_step_.rest(exchange_.comm(), args_) : run_one_step(exchange_.comm(), args_, one_step_, true);
-  if (task_) exchange_.stack().enter(task_);
+  return enter_task();
 }
 
-void Request::begin_exchanged(uint32_t op) noexcept {
+bool Request::begin_exchanged(uint32_t op) noexcept {
   enter_flight();
-  begin(op);
-  if (!short_exchange_.hand_over(exchange_.state(), exchange_.incoming())) task_ = Task();
+  return begin(op) && short_exchange_.hand_over(exchange_.state(), exchange_.incoming());
+}
+
+bool Request::enter_task() noexcept {
+  if (!task_) return false;
+  exchange_.stack().enter(task_);
+  return true;
 }
 
 bool Request::replaces_input() const noexcept {
@@ -200,65 +205,10 @@ void Request::end(Status status) noexcept {
   exchange_.close();
   task_ = Task();
   status_ = std::move(status);
-  if (trace_) add_to_trace();
+  trace_.end();
   exchange_.release();
   in_flight_ = false;
   if (status_.ok()) done_.store(true, std::memory_order_release);
-}
-
-void Request::trace(TraceBuffer& buffer, const void* site, bool waits) noexcept {
-  if (!trace_) buffer.lists().add_team(team_.members().epoch(), team_.members().placement().job_ranks());
-  trace_ = &buffer;
-  site_ = site;
-  if (!in_flight_) waits_from_ = waits ? 0 : TracedCall::kNever;
-  exchange_.trace().enable(buffer.keeps_peers());
-}
-
-void Request::trace_wait() noexcept {
-  if (!trace_) return;  // it was never started
-  if (!in_flight_) return trace_->note_wait(traced_as_, traced_now());
-  if (waits_from_ == TracedCall::kNever) waits_from_ = traced_now() - arrived_at_;
-}
-
-void Request::add_to_trace() noexcept {
-  TracedCall call;
-  call.arrival_ns = arrived_at_, call.exit_ns = traced_now();
-  call.team = team_.members().epoch();
-  call.algorithm = choice_.algorithm, call.parameter = args_.parameter;
-  call.bytes = traced_bytes(args_, team_.size());
-  call.site = site_;
-  call.op = exchange_.op();
-  call.ranks = static_cast<uint32_t>(team_.size()) & 0x7fffffffU;
-  call.failed = !status_.ok();
-  call.root = args_.root;
-  call.wait_ns = waits_from_;
-  call.scheme = static_cast<uint8_t>(scheme_);
-  if (const uint64_t* const counts = traced_counts(args_))
-    call.counts = trace_->lists().keep_counts({counts, static_cast<size_t>(team_.size())});
-  if (kCatalog[args_.collective].reduces() && args_.reduction.op) {
-    const Reduction& reduction = args_.reduction;
-    call.type = static_cast<uint8_t>(reduction.type), call.operation = static_cast<int8_t>(reduction.op->index);
-    call.element_bytes = static_cast<uint32_t>(reduction.element_bytes());
-    call.commutative = reduction.op->commutative;
-  }
-  exchange_.trace().add_to(*trace_, call, exchange_.state());
-  traced_as_ = trace_->last();
-}
-
-// A rank that is alone has no transport to ask for the time.
-int64_t Request::traced_now() const noexcept {
-  return team_.size() > 1 ? static_cast<int64_t>(team_.engine().now()) : TraceBuffer::now_ns();
-}
-
-PairBytes Request::pair_bytes(int peer) const noexcept {
-  const Collective& row = kCatalog[args_.collective];
-  if (row.sizes == SizesKnown::kToPairs)
-    return {args_.in_place ? args_.recv.size(peer) : args_.send.size(peer), args_.recv.size(peer)};
-  if (row.sizes != SizesKnown::kToRoot) return {};
-  const bool gathers = row.recv.extent == Extent::kBlocks, here = team_.rank() == args_.root;
-  if (!here && peer != args_.root) return {};
-  const uint64_t bytes = !here ? args_.bytes : gathers ? args_.recv.size(peer) : args_.send.size(peer);
-  return gathers == here ? PairBytes{0, bytes} : PairBytes{bytes, 0};
 }
 
 std::string Request::call() const noexcept { return call_text(record_); }

@@ -13,9 +13,9 @@
 #include "runtime/collectives/framework/forced.h"
 #include "runtime/comm/task.h"
 #include "runtime/engine/call_record.h"
+#include "runtime/engine/call_trace.h"
 #include "runtime/engine/exchange.h"
 #include "runtime/engine/short_exchange.h"
-#include "runtime/engine/trace.h"
 
 namespace ibcoll {
 
@@ -64,41 +64,34 @@ class Request {
   const Exchange& exchange() const noexcept { return exchange_; }
   const Args& args() const noexcept { return args_; }
   const Choice& choice() const noexcept { return choice_; }
-  uint32_t signature() const noexcept { return exchange_.signature(); }
   // "ring_pipelined:65536"
   const std::string& algorithm_name() const noexcept { return algorithm_name_; }
   // "allgather (ring) of 8 bytes per block"
   std::string call() const noexcept;
   // Without the number of a run.
   const CallRecord& record() const noexcept { return record_; }
-  // The bytes that this call sends to the peer and expects from it; 0 and 0 where the signature covers all sizes.
-  PairBytes pair_bytes(int peer) const noexcept;
+  CallTrace& trace() noexcept { return trace_; }
 
   // The step of the call with these sizes; none where it is more than a step, or the team has ranks on other nodes.
   const OneStep& one_step() const noexcept { return one_step_; }
 
-  // The same of a call that is one exchange of short messages.
+  // The exchange of the call with these sizes; none where it is more than an exchange of short messages.
   ShortExchange& short_exchange() noexcept { return short_exchange_; }
   // A blocking call may be made without a task.
   bool may_be_short() const noexcept { return one_step_ || short_exchange_; }
 
   // ---- for the team and the engine
 
-  void begin(uint32_t op) noexcept;  // makes the task
-  // The same for a call of one step that this rank has published, or an exchange that it has begun.
-  void begin_published(uint32_t op) noexcept;
-  void begin_exchanged(uint32_t op) noexcept;
-  bool has_task() const noexcept { return static_cast<bool>(task_); }
+  // Makes the task. False: there is no memory for it.
+  bool begin(uint32_t op) noexcept;
+  // These make the task of a call of one step that this rank has published, or of an exchange that it has begun.
+  bool begin_published(uint32_t op) noexcept;
+  bool begin_exchanged(uint32_t op) noexcept;
   void end(Status status) noexcept;  // drops the task
   bool waits_for_memory = false;     // in the engine's list
   bool waits_for_arrival = false;    // in the other one
   Time seen_at = 0;                  // first check() that saw this run; for deadlines
   Time probed_at = 0;
-
-  // Adds what runs from now on to a trace, which outlives the request, as called from `site`. `waits`: the call blocks.
-  void trace(TraceBuffer& buffer, const void* site, bool waits) noexcept;
-  // The program waits for this request.
-  void trace_wait() noexcept;
 
  private:
   // One of the user, which must not be freed before this request.
@@ -107,7 +100,7 @@ class Request {
   void find_short_way();
   // The first start takes the memory that a task needs: later ones allocate nothing, whichever way they go.
   bool may_start_short() const noexcept {
-    return one_step_ && !trace_ && (has_had_task_ || one_step_.kind == OneStep::Kind::kNothing);
+    return one_step_ && !trace_.enabled() && (has_had_task_ || one_step_.kind == OneStep::Kind::kNothing);
   }
   bool start_short() noexcept;
   void enter_flight() noexcept;
@@ -115,8 +108,7 @@ class Request {
   std::string buffers_held_by() const;  // of a call that has failed
   bool replaces_input() const noexcept;
   Args with_own_copy() noexcept;
-  void add_to_trace() noexcept;
-  int64_t traced_now() const noexcept;
+  bool enter_task() noexcept;
 
   Team& team_;
   Args args_;
@@ -134,11 +126,7 @@ class Request {
   std::atomic<bool> done_{false};
   Status status_;
   std::vector<uint64_t> counts_;
-  TraceBuffer* trace_ = nullptr;
-  const void* site_ = nullptr;
-  int64_t arrived_at_ = 0;   // ns, of the run that is traced
-  int64_t waits_from_ = -1;  // ns after its arrival; -1: the program does not wait for it
-  uint32_t traced_as_ = 0;   // number of the last run in the trace
+  CallTrace trace_{*this};
 };
 
 }  // namespace ibcoll

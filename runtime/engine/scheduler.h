@@ -31,7 +31,7 @@ class Scheduler {
   // The request has ended.
   void forget(Request& request) noexcept;
 
-  // Nothing that it keeps can continue without one.
+  // Nothing that it keeps can continue without a message.
   bool waits_for_messages_only() const noexcept {
     return memory_waits_.empty() && arrival_waits_.empty() && blocked_.empty() && idle_copies_.empty();
   }
@@ -55,6 +55,11 @@ class Scheduler {
   void forget(Channel& channel) noexcept;
   // True: some have left.
   bool retry_blocked() noexcept { return !blocked_.empty() && retry_all(); }
+  // A question of a stalled rank said that it has completed more collectives than was known.
+  void question_brought_credit() noexcept { questions_that_helped_ += retry_blocked(); }
+  // Questions, meant for failures, that let a healthy rank send what it could not: each is a fault of this library, which
+  // cost the job a second.
+  uint64_t questions_that_helped() const noexcept { return questions_that_helped_; }
 
   // ---- late peers
 
@@ -106,6 +111,7 @@ class Scheduler {
   Time idle_since_ = 0;  // nothing has moved while tasks waited for arrivals
   uint32_t idle_passes_ = 0;
   uint64_t events_ = 0;
+  uint64_t questions_that_helped_ = 0;
 };
 
 }  // namespace ibcoll

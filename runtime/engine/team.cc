@@ -34,18 +34,24 @@ Team::~Team() {
 
 bool Team::start(Request& request) noexcept {
   if (!calls_.make_room()) {
-    health_.fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank(), request.call()));
+    lack_memory(request);
     return false;
   }
-  request.begin(calls_.add(request));
-  if (!request.has_task()) {
-    health_.fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank(), request.call()));
-    return true;
-  }
-  if (!health_.good()) return true;
+  begin<&Request::begin>(request);
+  return true;
+}
+
+void Team::lack_memory(const Request& request) noexcept {
+  health_.fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank(), request.call()));
+}
+
+// From now on the request is in flight.
+template <bool (Request::*kBegin)(uint32_t op) noexcept>
+void Team::begin(Request& request) noexcept {
+  if (!(request.*kBegin)(calls_.add(request))) lack_memory(request);
+  if (!health_.good()) return engine_.team_failed();  // which may have found nothing in flight before
   engine_.scheduler().run(request);
   if (early_count_ > 0) deliver_early(request);
-  return true;
 }
 
 // The ranks from first to end - 1, this one's own call. False: not yet, or a rank is in another call.
@@ -79,14 +85,14 @@ Team::Short Team::run_short(Request& request, uint32_t looks) noexcept {
     return Short::kNo;
   if (step.write) step.write(*window_, request.args());
   if (step.publishes_last)
-    window_->publish_part(request.signature(), /*worth_waking=*/false);
+    window_->publish_part(request.record().signature, /*worth_waking=*/false);
   else
-    window_->publish(request.signature());
+    window_->publish(request.record().signature);
   if (!has_published(step.first, step.end, looks)) [[unlikely]]
-    return hand_over(request, &Request::begin_published);
+    return hand_over<&Request::begin_published>(request);
   if (step.finish && step.finish(*window_, request.args())) [[unlikely]]
-    return hand_over(request, &Request::begin_published);  // which reports it
-  if (step.publishes_last) window_->publish(request.signature());
+    return hand_over<&Request::begin_published>(request);  // which reports it
+  if (step.publishes_last) window_->publish(request.record().signature);
   calls_.pass(request.record());
   return Short::kDone;
 }
@@ -95,7 +101,7 @@ Team::Short Team::run_short(Request& request, uint32_t looks) noexcept {
 Team::Short Team::run_exchange(Request& request, uint32_t looks) noexcept {
   ShortExchange& exchange = request.short_exchange();
   const uint32_t op = calls_.next();
-  exchange.begin(request.args(), op, request.signature());
+  exchange.begin(request.args(), op, request.record().signature);
   // First this rank's own messages: what it takes may be combined in place of the operand.
   if (exchange.send()) [[likely]] {
     if (early_count_ > 0) take_early(exchange, op);
@@ -106,7 +112,7 @@ Team::Short Team::run_exchange(Request& request, uint32_t looks) noexcept {
     running_ = nullptr;
   }
   if (!exchange.complete()) [[unlikely]]
-    return hand_over(request, &Request::begin_exchanged);
+    return hand_over<&Request::begin_exchanged>(request);
   if (exchange.return_credit()) engine_.credit_is_due();
   calls_.pass(request.record());
   return Short::kDone;
@@ -127,19 +133,6 @@ void Team::take_early(ShortExchange& exchange, uint32_t op) noexcept {
   }
 }
 
-Team::Short Team::hand_over(Request& request, void (Request::*begin)(uint32_t op) noexcept) noexcept {
-  (request.*begin)(calls_.add(request));
-  if (!request.has_task())
-    health_.fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank(), request.call()));
-  if (!health_.good()) {
-    engine_.team_failed();  // which may have found nothing in flight before
-    return Short::kHandedOver;
-  }
-  engine_.scheduler().run(request);
-  if (early_count_ > 0) deliver_early(request);
-  return Short::kHandedOver;
-}
-
 void Team::finish(Request& request) noexcept {
   const uint32_t op = request.exchange().op();
   health_.ends(op);
@@ -155,7 +148,7 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
   if (running_ && running_->take(peer, note, payload)) return;
   const auto kind = static_cast<NoteKind>(note.kind);
   const bool probes = kind == NoteKind::kProbe, certain = health_.failure().certain();
-  if (links_.credit().peer_completed(peer, note.completed) && probes) engine_.question_brought_credit();
+  if (links_.credit().peer_completed(peer, note.completed) && probes) engine_.scheduler().question_brought_credit();
   if (kind == NoteKind::kAbort) return notices_.on_abort(peer, note, payload);
   if (certain && probes && CallQuestions::asks(note)) (void)notices_.send(peer);  // it may have missed it
   if (!certain && probes) return questions_.on_probe(peer, note, payload);

@@ -95,7 +95,14 @@ class Team {
   bool has_published(int first, int end, uint32_t looks) const noexcept;
   Short run_exchange(Request& request, uint32_t looks) noexcept;
   void take_early(ShortExchange& exchange, uint32_t op) noexcept;
-  Short hand_over(Request& request, void (Request::*begin)(uint32_t op) noexcept) noexcept;
+  template <bool (Request::*kBegin)(uint32_t op) noexcept>
+  void begin(Request& request) noexcept;
+  template <bool (Request::*kBegin)(uint32_t op) noexcept>
+  Short hand_over(Request& request) noexcept {
+    begin<kBegin>(request);
+    return Short::kHandedOver;
+  }
+  void lack_memory(const Request& request) noexcept;
   void deliver_early(Request& request) noexcept;
   void keep_early(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_message(int peer, const Note& note, ConstBytes payload) noexcept;

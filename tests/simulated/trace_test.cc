@@ -44,7 +44,7 @@ Traced run_traced(const char* algorithm, ibcoll_scheme_t scheme, uint64_t bytes,
   for (int rank = 0; rank < p; ++rank) {
     const auto at = static_cast<size_t>(rank);
     requests.push_back(make_request(job.team(team, rank), call, *find_algorithm(IBCOLL_ALLTOALL, algorithm)));
-    requests.back()->trace(traced.rings[at], nullptr, true);
+    requests.back()->trace().enable(traced.rings[at], nullptr, true);
     SimStep step;
     step.request = requests.back().get();
     step.delay_ns = delays[at];

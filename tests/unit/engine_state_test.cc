@@ -146,9 +146,8 @@ TEST_F(EngineTest, InPlaceARankSendsWhatItReceives) {
   args.collective = IBCOLL_ALLTOALLV;
   args.in_place = true;
   args.recv = {buffer.data(), 0, counts, displacements};
-  const Request request(team(0), args, Choice{find_algorithm(IBCOLL_ALLTOALLV, "direct")}, IBCOLL_SCHEME_AUTO, 1);
-  EXPECT_EQ(request.pair_bytes(1).sent, 20u);
-  EXPECT_EQ(request.pair_bytes(2).received, 30u);
+  EXPECT_EQ(pair_bytes(args, 0, 1).sent, 20u);
+  EXPECT_EQ(pair_bytes(args, 0, 2).received, 30u);
 }
 
 // A peer that waits says what it sends and expects; more is as wrong as less, in both directions.

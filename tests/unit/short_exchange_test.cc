@@ -182,7 +182,7 @@ TEST_F(ShortExchangeTest, CreditThatIsUsedUp) {
   for (const auto& call : sent) EXPECT_FALSE(call->request->in_flight());
   for (int rank = 0; rank < kRanks; ++rank) {
     EXPECT_TRUE(team(rank).failure().ok()) << team(rank).failure().text();
-    EXPECT_EQ(engines_[static_cast<size_t>(rank)]->questions_that_helped(), 0u);
+    EXPECT_EQ(engines_[static_cast<size_t>(rank)]->scheduler().questions_that_helped(), 0u);
   }
 }
 

@@ -96,7 +96,7 @@ bool SimJob::collect_completed(int number) {
 Status SimJob::run() {
   Status status = loop();
   for (const Rank& rank : ranks_)
-    if (status.ok() && !failed_ && rank.engine->questions_that_helped() > 0)
+    if (status.ok() && !failed_ && rank.engine->scheduler().questions_that_helped() > 0)
       status = error(IBCOLL_ERR_SYSTEM, "rank {} held a message back until a stalled rank asked: a fault of ibcoll",
                      rank.engine->rank());
   bury_dead();
