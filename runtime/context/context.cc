@@ -77,9 +77,10 @@ void Context::build_parts() {
   // The same on all ranks of the node: a rank that never sleeps still has to wake others.
   if (job_.shm && job_.ranks_per_core > 1) {
     std::vector<Bell*> bells;
-    bells.reserve(static_cast<size_t>(job_.shm->segment().ranks()));
-    for (int i = 0; i < job_.shm->segment().ranks(); ++i) bells.push_back(&job_.shm->segment().info(i).bell);
-    doorbell = std::make_unique<Doorbell>(std::move(bells), job_.shm->self(), job_.one_cpu);
+    bells.reserve(static_cast<size_t>(job_.shm->node().segment().ranks()));
+    for (int i = 0; i < job_.shm->node().segment().ranks(); ++i)
+      bells.push_back(&job_.shm->node().segment().info(i).bell);
+    doorbell = std::make_unique<Doorbell>(std::move(bells), job_.shm->node().self(), job_.one_cpu);
   }
   waiting_.open(std::make_unique<WaitStrategy>(config_.text("IBCOLL_WAIT"), job_.ranks_per_core, job_.one_cpu),
                 std::move(doorbell));

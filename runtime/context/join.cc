@@ -26,6 +26,7 @@
 #include "runtime/machine/interfaces.h"
 #include "runtime/machine/routes.h"
 #include "runtime/machine/topology.h"
+#include "runtime/shm/handover.h"
 #include "runtime/shm/memory_trial.h"
 #include "runtime/transport/cost_constants.h"
 #include "runtime/transport/network_transport.h"
@@ -196,8 +197,11 @@ class Joining {
     if (locals_.size() == 1 || locals_.front() != rank()) return {};
     Result<std::unique_ptr<shm::Segment>> made = shm::Segment::create(static_cast<int>(locals_.size()), ring_bytes());
     if (!made.ok()) return made.status();
+    Result<UniqueFd> offer = shm::offer_segment(segment_name(), (*made)->ranks());
+    if (!offer.ok()) return offer.status();
     segment_ = std::move(*made);
-    return segment_->offer(segment_name());
+    segment_offer_ = std::move(*offer);
+    return {};
   }
 
   uint64_t ring_bytes() const { return std::bit_ceil(config_.bytes("IBCOLL_SHM_RING_BYTES")); }
@@ -303,7 +307,7 @@ class Joining {
     Status mine = attempt([&] { return set_addresses(*slots); });
     if (Status shared = attempt([&] { return share_segment(); }); !shared.ok()) {
       mine = std::move(shared);
-      segment_.reset();  // of a leader: closes the sockets on which other ranks wait
+      segment_offer_.reset();  // of a leader: closes the socket on which other ranks wait
     }
     return end_step(bootstrap_, mine, ConnectMessage()).status();
   }
@@ -347,16 +351,17 @@ class Joining {
     shm::Meanwhile meanwhile;
     if (host_.present()) meanwhile = [this] { return host_.advance(); };
     if (segment_) {
-      if (Status served = segment_->serve(key, locals_, deadline, meanwhile); !served.ok()) return served;
+      Status served = shm::hand_over(*segment_, std::move(segment_offer_), key, locals_, deadline, meanwhile);
+      if (!served.ok()) return served;
     } else {
-      Result<std::unique_ptr<shm::Segment>> received = shm::Segment::receive(
+      Result<std::unique_ptr<shm::Segment>> received = shm::receive_segment(
           name, key, static_cast<int>(self), static_cast<int>(locals_.size()), ring_bytes(), deadline, meanwhile);
       if (!received.ok()) return received.status();
       segment_ = std::move(*received);
     }
     job_.shm = std::make_unique<shm::Transport>(std::move(segment_), locals_, static_cast<int>(self),
                                                 config_.text("IBCOLL_SINGLE_COPY") != "off");
-    job_.memory = std::make_unique<shm::NodeMemory>(*job_.shm);
+    job_.memory = std::make_unique<shm::NodeMemory>(job_.shm->node());
     return {};
   }
 
@@ -365,7 +370,7 @@ class Joining {
   Status probe_node() {
     const Status mine = attempt([&] {
       Status fits = fit_slots();
-      return fits.ok() && job_.shm ? job_.shm->probe() : fits;
+      return fits.ok() && job_.shm ? job_.shm->node().probe() : fits;
     });
     return end_step(bootstrap_, mine, ProbeMessage()).status();
   }
@@ -388,7 +393,7 @@ class Joining {
   Status time_node() {
     MemoryModel mine;
     const Status timed_here = attempt([&]() -> Status {
-      if (job_.shm) mine = job_.shm->time_memory();
+      if (job_.shm) mine = job_.shm->node().time_memory();
       return {};
     });
     TimeMessage message;
@@ -462,6 +467,7 @@ class Joining {
   std::vector<int> locals_;  // job ranks of this node
   uint64_t segment_id_ = 0;  // random, and the same on all ranks
   std::unique_ptr<shm::Segment> segment_;
+  UniqueFd segment_offer_;
   NetworkChoice networks_;
   std::optional<std::vector<ReachedAddress>> reached_;  // nullopt: not known, nor needed
   NetworkTransport* network_ = nullptr;                 // job_.net

@@ -10,6 +10,7 @@
 #include "bootstrap/bootstrap.h"
 #include "runtime/base/config.h"
 #include "runtime/context/host.h"
+#include "runtime/shm/node_memory.h"
 #include "runtime/shm/transport.h"
 #include "runtime/transport/transport.h"
 

@@ -85,7 +85,7 @@ std::unique_ptr<TeamHandle> Teams::draft(uint64_t epoch, std::vector<int> member
     window = std::make_unique<NodeWindow>(shared ? job_.memory.get() : nullptr, area_bytes, std::move(jobs), self,
                                           shared && job_.ranks_per_core > 1);
     if (shared && doorbell_)
-      window->bells().use(*doorbell_, job_.shm->locals(handle->shared_window.front().place.jobs));
+      window->bells().use(*doorbell_, job_.shm->node().locals(handle->shared_window.front().place.jobs));
   }
   handle->team = std::make_unique<Team>(progress_.engine(), epoch, std::move(placement), team_rank, std::move(window));
   return handle;
@@ -116,7 +116,7 @@ Status Teams::complete(TeamHandle& handle, uint64_t offset, bool may_copy) {
   }
   WindowLocation& place = handle.shared_window.front().place;
   place.offset = offset;
-  profile.shape.single_copy = may_copy && profile.shape.nodes == 1 && job_.shm->all_may_copy(place.jobs);
+  profile.shape.single_copy = may_copy && profile.shape.nodes == 1 && job_.shm->node().all_may_copy(place.jobs);
   profile.fill_models(job_);
   const int p = window->size();
   const NodeWindow::Limits limits{profile.model.read_from(p), profile.model.stream_from(p, windows_.area_bytes()),
@@ -145,7 +145,7 @@ Result<std::unique_ptr<TeamHandle>> Teams::form(uint64_t epoch, const Members& w
   std::unique_ptr<TeamHandle> handle;
   WindowOffer offer;
   offer.members = digest_of(epoch, members, parent.jobs);
-  offer.refused = job_.shm && job_.shm->any_refused();
+  offer.refused = job_.shm && job_.shm->node().any_refused();
   offer.number = last_number_ + 1;
   offer.shares = shares;
   Status mine = wanted.refusal;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the node's segment gets from its leader to the other ranks: its descriptor travels over an abstract UNIX socket.
-// Every process of the machine sees the socket's name and may connect. So both ends check that the other runs as the
-// same user, and a rank sends a number that only the job's ranks know, before it gets the descriptor. Callers that send
-// nothing delay no other.
+#include "runtime/shm/handover.h"
+
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -17,9 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/unique_fd.h"
 #include "runtime/machine/wait_loop.h"
-#include "runtime/shm/segment.h"
 
 namespace ibcoll::shm {
 namespace {
@@ -187,27 +183,28 @@ Result<int> fetch(const Address& address, const Claim& claim, Deadline deadline,
 
 }  // namespace
 
-Status Segment::offer(const std::string& name) {
-  listener_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+Result<UniqueFd> offer_segment(const std::string& name, int ranks) {
+  UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const Address address(name);
-  if (listener_ < 0 || ::bind(listener_, address.get(), address.length) != 0 || ::listen(listener_, ranks_ + 8) != 0)
+  if (!listener || ::bind(listener.get(), address.get(), address.length) != 0 ||
+      ::listen(listener.get(), ranks + 8) != 0)
     return error(IBCOLL_ERR_SYSTEM, "shm: UNIX socket for handing over the node's segment: {}", std::strerror(errno));
-  return {};
+  return listener;
 }
 
-Status Segment::serve(uint64_t key, std::span<const int> ranks, Deadline deadline, const Meanwhile& meanwhile) {
-  Server server(listener_, fd_, key, ranks_);
+Status hand_over(const Segment& segment, UniqueFd offer, uint64_t key, std::span<const int> ranks, Deadline deadline,
+                 const Meanwhile& meanwhile) {
+  Server server(offer.get(), segment.descriptor(), key, segment.ranks());
   while (!server.done())
     if (!server.serve(deadline, meanwhile))
       return error(IBCOLL_ERR_TIMEOUT,
                    "shm: of this node's ranks these did not fetch the shared segment in time (IBCOLL_TIMEOUT): {}",
                    fmt::join(server.missing(ranks), ", "));
-  ::close(std::exchange(listener_, -1));
   return {};
 }
 
-Result<std::unique_ptr<Segment>> Segment::receive(const std::string& name, uint64_t key, int rank, int ranks,
-                                                  uint64_t ring_bytes, Deadline deadline, const Meanwhile& meanwhile) {
+Result<std::unique_ptr<Segment>> receive_segment(const std::string& name, uint64_t key, int rank, int ranks,
+                                                 uint64_t ring_bytes, Deadline deadline, const Meanwhile& meanwhile) {
   const Address address(name);
   Result<int> fd = -1;
   const auto decided = [&] {
@@ -218,10 +215,7 @@ Result<std::unique_ptr<Segment>> Segment::receive(const std::string& name, uint6
     return error(IBCOLL_ERR_TIMEOUT,
                  "shm: the leader of this node did not hand over the shared segment in time (IBCOLL_TIMEOUT)");
   if (!fd.ok()) return fd.status();
-  std::unique_ptr<Segment> segment(new Segment(fd.value(), ranks, ring_bytes));
-  if (Status status = segment->map(); !status.ok()) return status;
-  if (Status status = segment->find_unit(); !status.ok()) return status;
-  return segment;
+  return Segment::adopt(UniqueFd(fd.value()), ranks, ring_bytes);
 }
 
 }  // namespace ibcoll::shm

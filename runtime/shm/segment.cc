@@ -5,12 +5,12 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "runtime/machine/memory_limit.h"
 
@@ -30,7 +30,8 @@ uint64_t unit_for_this_process() {
 
 }  // namespace
 
-Segment::Segment(int fd, int ranks, uint64_t ring_bytes) : fd_(fd), ranks_(ranks), ring_bytes_(ring_bytes) {
+Segment::Segment(UniqueFd fd, int ranks, uint64_t ring_bytes)
+    : fd_(std::move(fd)), ranks_(ranks), ring_bytes_(ring_bytes) {
   const auto n = static_cast<uint64_t>(ranks);
   pair_bytes_ = whole_pages(sizeof(PairBlock)) + whole_pages(ring_bytes);
   pairs_start_ = whole_pages(sizeof(Header)) + whole_pages(n * sizeof(RankInfo) + 2 * n * n);
@@ -40,14 +41,13 @@ Segment::Segment(int fd, int ranks, uint64_t ring_bytes) : fd_(fd), ranks_(ranks
 
 Segment::~Segment() {
   for (const Taken& taken : taken_) ::munmap(taken.start, taken.bytes);  // and what is mapped within
-  if (fd_ >= 0) ::close(fd_);
-  if (listener_ >= 0) ::close(listener_);
 }
 
 Result<std::unique_ptr<Segment>> Segment::create(int ranks, uint64_t ring_bytes) {
-  const int fd = ::memfd_create("ibcoll", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) return error(IBCOLL_ERR_SYSTEM, "shm: memfd_create: {}", std::strerror(errno));
-  std::unique_ptr<Segment> segment(new Segment(fd, ranks, ring_bytes));
+  UniqueFd made(::memfd_create("ibcoll", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!made) return error(IBCOLL_ERR_SYSTEM, "shm: memfd_create: {}", std::strerror(errno));
+  std::unique_ptr<Segment> segment(new Segment(std::move(made), ranks, ring_bytes));
+  const int fd = segment->descriptor();
   // A file beyond the limit is a signal that ends the process.
   rlimit limit{};
   const bool limited = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < segment->heap_start_ + kHeapBytes;
@@ -71,11 +71,18 @@ Result<std::unique_ptr<Segment>> Segment::create(int ranks, uint64_t ring_bytes)
   return segment;
 }
 
+Result<std::unique_ptr<Segment>> Segment::adopt(UniqueFd fd, int ranks, uint64_t ring_bytes) {
+  std::unique_ptr<Segment> segment(new Segment(std::move(fd), ranks, ring_bytes));
+  if (Status status = segment->map(); !status.ok()) return status;
+  if (Status status = segment->find_unit(); !status.ok()) return status;
+  return segment;
+}
+
 // Maps what all processes need, and reserves addresses for what is mapped on demand.
 Status Segment::map() {
   struct stat file {};
-  const int seals = ::fcntl(fd_, F_GET_SEALS);
-  if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(fd_, &file) != 0 ||
+  const int seals = ::fcntl(fd_.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(fd_.get(), &file) != 0 ||
       static_cast<uint64_t>(file.st_size) < heap_start_ + kLeastHeap)
     return error(IBCOLL_ERR_SYSTEM, "shm: what was handed over as this node's segment is not one of this job");
   heap_size_ = std::min(static_cast<uint64_t>(file.st_size) - heap_start_, kHeapBytes);
@@ -120,7 +127,7 @@ Result<std::byte*> Segment::take_addresses(uint64_t bytes) noexcept {
 
 Status Segment::map_at(std::byte* address, uint64_t offset, uint64_t bytes) noexcept {
   void* const memory =
-      ::mmap(address, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd_, static_cast<off_t>(offset));
+      ::mmap(address, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd_.get(), static_cast<off_t>(offset));
   // Where the program locks all its future memory (mlockall), the kernel would make every page of this now.
   if (memory == MAP_FAILED || ::munlock(memory, bytes) != 0 || ::mprotect(memory, bytes, PROT_READ | PROT_WRITE) != 0)
     return error(IBCOLL_ERR_NO_MEMORY,
@@ -163,7 +170,7 @@ Status Segment::allocate_pages(uint64_t offset, uint64_t bytes) noexcept {
   for (uint64_t done = 0, part = 0; done < bytes; done += part) {
     // Before Linux 6.10 a signal undoes what a call has done so far: under a profiler the whole might never complete.
     part = interrupted ? std::min(kPart, bytes - done) : bytes;
-    if (::fallocate(fd_, 0, static_cast<off_t>(offset + done), static_cast<off_t>(part)) == 0) continue;
+    if (::fallocate(fd_.get(), 0, static_cast<off_t>(offset + done), static_cast<off_t>(part)) == 0) continue;
     if (errno == EINTR) {
       interrupted = true;
       part = 0;

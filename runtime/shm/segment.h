@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory that the ranks of one node share: one memfd, handed over on an abstract UNIX socket, so that nothing is
-// left over however the ranks end. Its length is sealed: no process can cut it off under the others. Layout, in this
+// The memory that the ranks of one node share: one memfd, so that nothing is left over however the ranks end. Its length is sealed: no process can cut it off under the others. Layout, in this
 // order, each part page aligned:
 //   Header, RankInfo[n], matrices n x n (which ranks may copy to and from each other, which rings are open),
 //   pair blocks n x n (sender major), heap
@@ -16,14 +15,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "runtime/base/status.h"
-#include "runtime/machine/deadline.h"
+#include "runtime/base/unique_fd.h"
 #include "runtime/machine/doorbell.h"
 #include "runtime/shm/heap.h"
 
@@ -68,28 +64,20 @@ struct PairBlock {
   alignas(64) Exposure exposures[kExposures];
 };
 
-// The function that a rank calls repeatedly while it waits for others; true: it moved something. Empty: nothing.
-using Meanwhile = std::function<bool()>;
-
 class Segment {
  public:
   // Creates the segment of a node with `ranks` ranks. ring_bytes: a power of two.
   static Result<std::unique_ptr<Segment>> create(int ranks, uint64_t ring_bytes);
-  // The leader: listens under `name` ...
-  Status offer(const std::string& name);
-  // ... and hands the segment to the other ranks - 1. Only processes of the same user that know the key get it.
-  // TIMEOUT names those that did not come, as `ranks` does, by local rank.
-  Status serve(uint64_t key, std::span<const int> ranks, Deadline deadline, const Meanwhile& meanwhile = {});
-  // The others, once the leader has called offer(). `rank`: the local one.
-  static Result<std::unique_ptr<Segment>> receive(const std::string& name, uint64_t key, int rank, int ranks,
-                                                  uint64_t ring_bytes, Deadline deadline,
-                                                  const Meanwhile& meanwhile = {});
+  // Maps the segment that another rank of the node has created: see handover.h.
+  static Result<std::unique_ptr<Segment>> adopt(UniqueFd segment, int ranks, uint64_t ring_bytes);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
+  int descriptor() const noexcept { return fd_.get(); }
   int ranks() const noexcept { return ranks_; }
   uint64_t ring_bytes() const noexcept { return ring_bytes_; }
+  uint64_t slot_bytes() const noexcept { return ring_bytes_ / 4; }  // of the longest payload
   RankInfo& info(int rank) noexcept { return infos_[rank]; }
   // Whether `rank` may read and write the memory of `owner`: as found at the start, which does not change for ranks
   // that choose by it; kRefused: but not any more.
@@ -130,7 +118,7 @@ class Segment {
     std::atomic<bool> backed[kHeapBytes / kChunk];  // the chunk has memory
   };
 
-  Segment(int fd, int ranks, uint64_t ring_bytes);
+  Segment(UniqueFd fd, int ranks, uint64_t ring_bytes);
   Status map();
   Status find_unit();
   Result<std::byte*> take_addresses(uint64_t bytes) noexcept;
@@ -144,8 +132,7 @@ class Segment {
   Status allocate_pages(uint64_t offset, uint64_t bytes) noexcept;
   Status allocate_chunk(uint64_t number) noexcept;
 
-  int fd_ = -1;
-  int listener_ = -1;
+  UniqueFd fd_;
   int ranks_;
   uint64_t ring_bytes_;
   uint64_t pair_bytes_;

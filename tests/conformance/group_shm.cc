@@ -26,7 +26,7 @@ class ShmGroup : public Group {
       group->transports_.push_back(std::make_unique<shm::Transport>(shared, jobs, rank, single_copy));
     }
     for (auto& transport : group->transports_) {
-      if (Status status = transport->probe(); !status.ok()) {
+      if (Status status = transport->node().probe(); !status.ok()) {
         std::fprintf(stderr, "%s\n", status.text().c_str());
         return nullptr;
       }

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "runtime/base/log.h"
+#include "runtime/shm/handover.h"
 #include "runtime/shm/segment.h"
 #include "runtime/shm/transport.h"
 #include "tests/conformance/refuse_system_call.h"
@@ -89,26 +90,30 @@ std::unique_ptr<Transport> open_shm(const Options& options, bool single_copy) {
   constexpr uint64_t kRing = 64 * 1024, kKey = 1;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   std::shared_ptr<shm::Segment> segment;
+  UniqueFd offer;
   if (options.rank == 0) {
     Result<std::unique_ptr<shm::Segment>> made = shm::Segment::create(options.size, kRing);
     if (!made.ok()) give_up(made.status().text());
     segment = std::move(*made);
-    if (Status status = segment->offer(name); !status.ok()) give_up(status.text());
+    Result<UniqueFd> listener = shm::offer_segment(name, options.size);
+    if (!listener.ok()) give_up(listener.status().text());
+    offer = std::move(*listener);
   }
   std::vector<int> jobs(static_cast<size_t>(options.size));
   std::iota(jobs.begin(), jobs.end(), 0);
   exchange("offered");
   if (options.rank == 0) {
-    if (Status status = segment->serve(kKey, jobs, deadline); !status.ok()) give_up(status.text());
+    Status status = shm::hand_over(*segment, std::move(offer), kKey, jobs, deadline);
+    if (!status.ok()) give_up(status.text());
   } else {
     Result<std::unique_ptr<shm::Segment>> got =
-        shm::Segment::receive(name, kKey, options.rank, options.size, kRing, deadline);
+        shm::receive_segment(name, kKey, options.rank, options.size, kRing, deadline);
     if (!got.ok()) give_up(got.status().text());
     segment = std::move(*got);
   }
   auto transport = std::make_unique<shm::Transport>(segment, jobs, options.rank, single_copy);
   exchange("constructed");
-  if (Status status = transport->probe(); !status.ok()) give_up(status.text());
+  if (Status status = transport->node().probe(); !status.ok()) give_up(status.text());
   exchange("probed");
   return transport;
 }

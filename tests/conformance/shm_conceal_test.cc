@@ -27,7 +27,7 @@ class ShmConceal : public testing::Test {
     }
     transport_ = std::make_unique<shm::Transport>(segment_, std::vector<int>{0, 1}, 0, true);
     segment_->info(1).pid = writer_;
-    ASSERT_TRUE(transport_->probe().ok());
+    ASSERT_TRUE(transport_->node().probe().ok());
     segment_->may_copy(1, 0) = 1;
     region_ = transport_->expose(1, memory_);
     ASSERT_NE(region_.key, 0u);

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "runtime/shm/single_copy.h"
+#include "runtime/shm/node_memory.h"
 #include "runtime/shm/transport.h"
 
 namespace ibcoll::conformance {
@@ -40,11 +41,11 @@ class ShmReusedPid : public testing::Test {
     peer_ = ::fork();
     if (peer_ == 0) rest();
     transport_ = std::make_unique<shm::Transport>(segment_, std::vector<int>{0, 1}, 0, true);
-    memory_ = std::make_unique<shm::NodeMemory>(*transport_);
+    memory_ = std::make_unique<shm::NodeMemory>(transport_->node());
     segment_->info(1).pid = peer_;
     // Where the peer, which is a copy of this process, has the word that this one has.
     segment_->info(1).probe = segment_->info(0).probe.load();
-    ASSERT_TRUE(transport_->probe().ok());
+    ASSERT_TRUE(transport_->node().probe().ok());
     ASSERT_TRUE(memory_->can_read(1));
   }
   void TearDown() override {

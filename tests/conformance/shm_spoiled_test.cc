@@ -23,7 +23,7 @@ class ShmSpoiled : public testing::Test {
     segment_ = std::move(*made);
     for (int rank = 0; rank < 3; ++rank)
       ranks_.push_back(std::make_unique<shm::Transport>(segment_, std::vector<int>{0, 1, 2}, rank, false));
-    for (auto& rank : ranks_) ASSERT_TRUE(rank->probe().ok());
+    for (auto& rank : ranks_) ASSERT_TRUE(rank->node().probe().ok());
     for (int from : {1, 2}) ASSERT_TRUE(ranks_[static_cast<size_t>(from)]->send(0, {}, payload_));
     ASSERT_EQ(take(), 2);
   }

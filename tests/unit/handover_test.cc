@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Only the ranks of the job get the node's segment, whatever other processes ask for it, and any number of times.
+#include "runtime/shm/handover.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -12,9 +14,6 @@
 #include <cstring>
 #include <thread>
 #include <vector>
-
-#include "runtime/base/unique_fd.h"
-#include "runtime/shm/segment.h"
 
 namespace ibcoll::shm {
 namespace {
@@ -33,14 +32,17 @@ class Handover : public testing::Test {
     Result<std::unique_ptr<Segment>> made = Segment::create(3, kRing);
     ASSERT_TRUE(made.ok()) << made.status().text();
     segment_ = std::move(*made);
-    ASSERT_TRUE(segment_->offer(name_).ok());
-    server_ = std::thread([this] { served_ = segment_->serve(kKey, kRanks, in_seconds(60)); });
+    Result<UniqueFd> offer = offer_segment(name_, 3);
+    ASSERT_TRUE(offer.ok()) << offer.status().text();
+    server_ = std::thread([this, listener = std::move(*offer)]() mutable {
+      served_ = hand_over(*segment_, std::move(listener), kKey, kRanks, in_seconds(60));
+    });
   }
   void TearDown() override {
     if (server_.joinable()) server_.join();
   }
   Result<std::unique_ptr<Segment>> receive(uint64_t key, int rank, double seconds = 60) {
-    return Segment::receive(name_, key, rank, 3, kRing, in_seconds(seconds));
+    return receive_segment(name_, key, rank, 3, kRing, in_seconds(seconds));
   }
   // Both ranks get it, and nothing else was handed out to them.
   void expect_handover() {
@@ -71,8 +73,9 @@ TEST_F(Handover, IsNotToWhoDoesNotKnowTheKey) {
 TEST(HandoverInVain, NamesTheRanksThatDidNotCome) {
   Result<std::unique_ptr<Segment>> made = Segment::create(3, kRing);
   ASSERT_TRUE(made.ok()) << made.status().text();
-  ASSERT_TRUE((*made)->offer(fmt::format("ibcoll-in-vain-{}", ::getpid())).ok());
-  const Status served = (*made)->serve(1, kRanks, in_seconds(0.1));
+  Result<UniqueFd> offer = offer_segment(fmt::format("ibcoll-in-vain-{}", ::getpid()), 3);
+  ASSERT_TRUE(offer.ok()) << offer.status().text();
+  const Status served = hand_over(**made, std::move(*offer), 1, kRanks, in_seconds(0.1));
   EXPECT_EQ(served.code(), IBCOLL_ERR_TIMEOUT);
   EXPECT_TRUE(served.text().ends_with("(IBCOLL_TIMEOUT): 7, 9")) << served.text();
 }

@@ -18,7 +18,7 @@ FAULTS = [
     Fault("lone_rank_beside_two_has_no_window", TEAMS,
           "  if (placement.most_local() > 1) {\n", "  if (locals.size() > 1 || placement.most_local() > 2) {\n",
           COLLECTIVES, BY_NODES),
-    Fault("ranks_of_the_job_for_those_of_the_node", "runtime/shm/transport.h",
+    Fault("ranks_of_the_job_for_those_of_the_node", "runtime/shm/node_ranks.h",
           "all.push_back(local(job_rank));", "all.push_back(job_rank);",
           COLLECTIVES, "Collectives.test_every_algorithm_8x2"),
     Fault("largest_block_is_the_last", "runtime/collectives/framework/select.cc",
