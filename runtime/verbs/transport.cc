@@ -126,7 +126,7 @@ Peer* Transport::get_ready_to_send(int rank) {
     if (!peer->connection.ready()) connector_.note_unsent();
     return peer;
   }
-  ++counters_.no_credit;
+  ++no_credit_;
   return nullptr;
 }
 
@@ -184,12 +184,13 @@ size_t Transport::poll_often(std::span<Event> events, uint32_t looks) {
     ++polls_;
     if (!slots_are_enough() || !local_.outbox.is_empty())
       push();
-    else if (any_slot_is_written())
-      if (const size_t count = take_from_slots(events); count > 0) return count;
+    else if (receiver_.any_slot_is_written())
+      if (const size_t count = receiver_.take_from_slots(events); count > 0) return count;
     if (!local_.outbox.is_empty()) break;
     if (--looks == 0) return 0;
   }
-  return local_.outbox.hand_out(events, [this](Peer& peer, Event& event) { return take_message(peer, event); });
+  return local_.outbox.hand_out(events,
+                                [this](Peer& peer, Event& event) { return receiver_.take_message(peer, event); });
 }
 
 // Messages show in memory, and nothing is awaited that shows elsewhere: only now and then something does.
@@ -198,16 +199,10 @@ inline bool Transport::slots_are_enough() const {
          connector_.greeted().empty() && !connector_.has_unsent() && recovery_.draining() == 0;
 }
 
-inline bool Transport::any_slot_is_written() const {
-  for (const Peer* peer : local_.peers.with_queue_pair)
-    if (peer->receiving.has_written()) return true;
-  return false;
-}
-
 // What arrives is kept for poll(), which alone hands out slots and takes them back.
 void Transport::push() {
   completions_.poll();
-  if (local_.settings.notify == Notify::kMemory) look_at_slots();
+  if (local_.settings.notify == Notify::kMemory) receiver_.look_at_slots();
   if (!connector_.greeted().empty() || polls_ % kPollsPerGreeting == 0) connector_.serve_greetings();
   if (recovery_.draining() > 0) completions_.end_late_drains();
   sender_.retry_pumps();
@@ -228,6 +223,7 @@ Json Transport::describe() const {
   const PortChoice& choice = adapter.choice();
   const LinkModel& model = adapter.model();
   const Sender::Counters& sent = sender_.counters();
+  const Receiver::Counters& received = receiver_.counters();
   return {{"name", name()},
           {"device", fmt::format("{}:{}", adapter.name(), choice.port.number)},
           {"address", choice.global ? gid_text(choice.gid) : fmt::format("LID {}", choice.port.lid)},
@@ -251,12 +247,12 @@ Json Transport::describe() const {
           {"messages_sent", sent.messages_sent},
           {"puts_sent", sent.puts_sent},
           {"bytes_sent", sent.bytes_sent},
-          {"messages_received", counters_.messages_received},
-          {"puts_received", counters_.puts_received},
+          {"messages_received", received.messages_received},
+          {"puts_received", received.puts_received},
           {"puts_refused", sent.puts_refused},
-          {"puts_dropped", counters_.puts_dropped},
-          {"bytes_received", counters_.bytes_received},
-          {"no_credit", counters_.no_credit},
+          {"puts_dropped", received.puts_dropped},
+          {"bytes_received", received.bytes_received},
+          {"no_credit", no_credit_},
           {"credits_returned", sent.credits_returned},
           {"puts_copied", sent.puts_copied},
           {"not_exposed", exposures_.not_exposed()},

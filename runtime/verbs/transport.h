@@ -11,7 +11,7 @@
 // call.
 //
 // The parts, each with its own state: Adapter is the open device; WorkRequests go to it and Completions come from it;
-// Sender has what leaves, Exposures what a peer may write to; Connector makes connections, Recovery breaks and drains
+// Sender has what leaves, Receiver what comes, Exposures what a peer may write to; Connector makes connections, Recovery breaks and drains
 // them and gives peers up, LivenessMonitor finds those that are dead. The rest is the transport interface itself.
 #pragma once
 
@@ -19,9 +19,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/verbs/completions.h"
 #include "runtime/verbs/liveness_monitor.h"
 #include "runtime/verbs/module.h"
+#include "runtime/verbs/receiver.h"
 
 namespace ibcoll::verbs {
 
@@ -59,11 +59,6 @@ class Transport final : public NetworkTransport {
   Json describe() const override;
 
  private:
-  struct Counters {
-    uint64_t messages_received = 0, puts_received = 0, bytes_received = 0;
-    uint64_t no_credit = 0, puts_dropped = 0;
-  };
-
   Transport(const NetworkParams& params, PortChoice choice);
   Status prepare(const NetworkParams& params);
   void gate_notify(const Config& config, bool in_order);
@@ -72,15 +67,6 @@ class Transport final : public NetworkTransport {
   void say_goodbye();
 
   bool slots_are_enough() const;
-  bool any_slot_is_written() const;
-
-  // receive.cc
-  bool is_connected(Peer& peer);
-  void look_at_slots();
-  size_t take_from_slots(std::span<Event> events);
-  bool take_message(Peer& peer, Event& event);
-  bool take_small_put(Peer& peer, const SlotHeader& header, const std::byte* payload);
-  void report_dropped(const Peer& peer);
 
   Local local_;
   std::string notify_reason_;
@@ -90,9 +76,10 @@ class Transport final : public NetworkTransport {
   Connector connector_{local_, requests_, exposures_, sender_, recovery_};
   Recovery recovery_{local_, requests_, exposures_, sender_, connector_};
   Completions completions_{local_, requests_, sender_, connector_, recovery_};
+  Receiver receiver_{local_, exposures_, sender_, connector_, recovery_, completions_};
   LivenessMonitor monitor_{local_, requests_, connector_, recovery_};
   uint32_t polls_ = 0;
-  Counters counters_;
+  uint64_t no_credit_ = 0;
 };
 
 }  // namespace ibcoll::verbs

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages on their way in.
+#include "runtime/verbs/receiver.h"
+
 #include <fmt/format.h>
 
 #include <cstring>
 
 #include "runtime/base/log.h"
-#include "runtime/verbs/transport.h"
 
 namespace ibcoll::verbs {
 
 // False: it is ready as well, but its connection has to become so first.
-inline bool Transport::is_connected(Peer& peer) {
+inline bool Receiver::is_connected(Peer& peer) {
   if (!peer.connection.is(State::kGreeting) || !peer.connection.handshake.has_theirs) return true;
   local_.outbox.ready(peer);
   connector_.connected(peer);
   return false;
 }
 
-void Transport::look_at_slots() {
+void Receiver::look_at_slots() {
   for (Peer* peer : local_.peers.with_queue_pair)
     if (peer->has_message()) {
       if (!is_connected(*peer)) return;  // the list may have changed
@@ -25,8 +25,7 @@ void Transport::look_at_slots() {
     }
 }
 
-// The same while nothing else is to be handed out. An event for each peer that has a message.
-size_t Transport::take_from_slots(std::span<Event> events) {
+size_t Receiver::take_from_slots(std::span<Event> events) {
   size_t count = 0;
   bool lacks_immediate = false;
   for (Peer* peer : local_.peers.with_queue_pair) {
@@ -43,7 +42,7 @@ size_t Transport::take_from_slots(std::span<Event> events) {
   return count;
 }
 
-bool Transport::take_message(Peer& peer, Event& event) {
+bool Receiver::take_message(Peer& peer, Event& event) {
   if (!peer.has_message()) return false;
   SlotHeader header;
   const Slot& slot = peer.receiving.take_next(header);
@@ -88,7 +87,7 @@ bool Transport::take_message(Peer& peer, Event& event) {
 }
 
 // False: the peer has no right to write there, and is notified of that.
-bool Transport::take_small_put(Peer& peer, const SlotHeader& header, const std::byte* payload) {
+bool Receiver::take_small_put(Peer& peer, const SlotHeader& header, const std::byte* payload) {
   if (exposures_.write(peer, header, payload)) {
     ++counters_.puts_received;
     return true;
@@ -99,7 +98,7 @@ bool Transport::take_small_put(Peer& peer, const SlotHeader& header, const std::
   return false;
 }
 
-void Transport::report_dropped(const Peer& peer) {
+void Receiver::report_dropped(const Peer& peer) {
   ++counters_.puts_dropped;
   log(LogLevel::kWarning, "verbs: rank {} tried to write to memory of rank {} that was not exposed to it: not written",
       peer.rank, local_.rank);
