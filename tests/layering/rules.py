@@ -65,8 +65,11 @@ FUNCTION = re.compile(r"^(?!using|namespace|static|template)(?:[\w:<>,]+[ *&]+)+
 MEMBER = re.compile(r"^(?=\w)[\w:<>*&,\[\] ]*?\b(\w+)::~?\w+\(", re.M)
 VARIABLE = re.compile(r"^(?:(?:const|constinit|thread_local) )*[\w:<>*]+ [*&]?(\w+)(?:\[\w*\])?(?:\{| =|;)", re.M)
 EXTERN = re.compile(r"^extern (?!\"C)[^;(]*;", re.M)
+# A declaration without what stands in its brackets.
+PUBLIC_FUNCTION = re.compile(r"(?!using\b|friend\b|static_assert\b|[,:])(?:(?!operator)[^=()])*?[\s*&](?!operator\b)(\w+)\(")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 SOURCES = ("*.h", "*.cc", "*.c", "*.inc")
+PROGRAMS = ("runtime/", "bootstrap/", "tools/", "perf/")
 
 
 def layer(path):
@@ -77,6 +80,17 @@ def layer(path):
                 return number, folder
     return None
 
+
+# What a reader keeps in mind of one class; those that exceed it, with the reason.
+MOST_PUBLIC_FUNCTIONS = 25
+MANY_PUBLIC_FUNCTIONS = {
+    "runtime/comm/comm.h Comm": "all that an algorithm may do",
+}
+MOST_SOURCES = 2
+MANY_SOURCES = {
+    "runtime/ucx/transport.h Transport": "a source for each way of a message, and one for connections",
+    "runtime/under_mpi/core/builder.h Builder": "a source for each kind of collective",
+}
 
 # Headers that declare what other layers define: the interface of the library.
 DEFINED_ABOVE = ["runtime/include/"]
@@ -238,3 +252,56 @@ def own_header_not_first(tree):
             first = INCLUDE.search(tree.code[path])
             if first is None or tree.resolve(path, first.group(2)) != header:
                 yield f"{path} does not include {header} first"
+
+
+def without(text, opening, closing):
+    """The text without what stands between such brackets."""
+    kept, depth = [], 0
+    for sign in text:
+        depth -= sign == closing
+        if depth == 0:
+            kept.append(sign)
+        depth += sign == opening
+    return "".join(kept)
+
+
+def public_functions(code):
+    """(class, names of its public functions) for each class that a header defines; constructors and operators do not count."""
+    for head in CLASS.finditer(code):
+        depth, end = 1, head.end()
+        while depth > 0 and end < len(code):
+            depth += {"{": 1, "}": -1}.get(code[end], 0)
+            end += 1
+        body = re.sub(r"\[\[[^\]]*\]\]", "", code[head.end():end - 1])
+        body = without(without(body, "(", ")"), "{", "}")
+        while (plain := re.sub(r"<[^<>;{}]*>", "", body)) != body:
+            body = plain
+        names, is_public = set(), head.group().startswith("struct")
+        for part in re.split(r"\b(public|protected|private):", body):
+            if part in ("public", "protected", "private"):
+                is_public = part == "public"
+            elif is_public:
+                found = (PUBLIC_FUNCTION.match(each.strip()) for each in re.split("[;{}]", part))
+                names |= {match.group(1) for match in found if match}
+        yield head.group(1), names - {head.group(1)}
+
+
+def many_public_functions(tree):
+    """The classes with more than MOST_PUBLIC_FUNCTIONS, as "header class": their number."""
+    return {f"{path} {name}": len(functions)
+            for path in sorted(tree.code) if path.endswith(".h") and path.startswith(PROGRAMS)
+            for name, functions in public_functions(tree.code[path]) if len(functions) > MOST_PUBLIC_FUNCTIONS}
+
+
+def many_sources(tree):
+    """The classes that more than MOST_SOURCES define, as "header class": these sources."""
+    headers, sources = {}, {}
+    for path in sorted(tree.code):
+        if path.endswith(".h") and path.startswith(PROGRAMS):
+            headers.update(((str(Path(path).parent), name), path) for name in CLASS.findall(tree.code[path]))
+    for path in sorted(tree.code):
+        if path.endswith(".cc") and path.startswith(PROGRAMS):
+            for name in set(MEMBER.findall(tree.code[path])):
+                if header := headers.get((str(Path(path).parent), name)):
+                    sources.setdefault(f"{header} {name}", []).append(path)
+    return {name: paths for name, paths in sources.items() if len(paths) > MOST_SOURCES}

@@ -46,6 +46,10 @@ class ThisTree(unittest.TestCase):
     def test_every_algorithm_is_registered(self):
         self.assert_none(rules.unregistered(self.tree))
 
+    def test_classes_are_small(self):
+        self.assertEqual(rules.many_public_functions(self.tree).keys(), rules.MANY_PUBLIC_FUNCTIONS.keys())
+        self.assertEqual(rules.many_sources(self.tree).keys(), rules.MANY_SOURCES.keys())
+
     def test_every_source_states_its_license(self):
         unmarked = [path for path in self.tree.code
                     if "SPDX-License-Identifier: BSD-3-Clause" not in (ROOT / path).read_text()[:200]]
@@ -108,6 +112,24 @@ class TheRulesThemselves(unittest.TestCase):
                          [f"runtime/collectives/ring.cc has {number}" for number in ("1.05", "2e-3", "64e6", ".5")]
                          + ["runtime/shm/t.cc has LinkModel model{0.8, 1}",
                             "runtime/ucx/t.cc has LinkModel model() const { return {12.0, 1, 4}"])
+
+    def test_public_functions_are_counted(self):
+        header = ("class Base {\n public:\n  int one() const noexcept { return f(2); }\n  const int& one();\n"
+                  "  template <typename F, int k = f(1)>\n  [[gnu::cold]] static auto two(F call = F()) -> decltype(call());\n"
+                  "  Base(int a) : a_(a), b_{[] { return g(1); }} {}\n  ~Base();\n  Base& operator=(const Base&) = delete;\n"
+                  "  bool operator()(int) const;\n  explicit operator bool() const;\n  std::function<void(int)> called;\n"
+                  "  int value = f(3);\n  struct Inner {\n    void three();\n  };\n  using Call = void(int);\n protected:\n"
+                  "  void four();\n public:\n  friend void five();\n  virtual std::map<int, std::vector<int>> six(int) = 0;\n"
+                  " private:\n  void seven();\n};\n")
+        self.assertEqual(list(rules.public_functions(header)), [("Base", {"one", "two", "six"}), ("Inner", {"three"})])
+
+    def test_large_classes_are_found(self):
+        functions = "".join(f"  void f{i}();\n" for i in range(26))
+        sources = {f"runtime__a__part{i}_cc": f"void Large::f{i}() {{}}\nvoid use() {{\n  Other::f();\n}}\n" for i in range(3)}
+        tree = self.tree(runtime__a__large_h=f"class Large {{\n public:\n{functions}}};\nstruct Other {{\n  static void f();\n}};\n",
+                         runtime__b__other_cc="void Large::f9() {}\n", **sources)
+        self.assertEqual(rules.many_public_functions(tree), {"runtime/a/large.h Large": 26})
+        self.assertEqual(rules.many_sources(tree), {"runtime/a/large.h Large": [f"runtime/a/part{i}.cc" for i in range(3)]})
 
     def test_an_algorithm_that_is_not_listed_is_found(self):
         rows = "std::span<const Algorithm> rows() {}\n"
