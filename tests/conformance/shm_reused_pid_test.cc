@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "runtime/shm/single_copy.h"
 #include "runtime/shm/node_memory.h"
+#include "runtime/shm/single_copy.h"
 #include "runtime/shm/transport.h"
 
 namespace ibcoll::conformance {
