@@ -49,7 +49,9 @@ class Outgoing {
   }
   // Handed to a transport, source not reusable yet.
   uint32_t puts_pending() const noexcept { return pending_; }
-  bool all_flushed() const noexcept { return queued_ == 0 && pending_ == 0; }
+  // Pieces whose source is not reusable yet.
+  uint64_t unflushed() const noexcept { return uint64_t{queued_} + pending_; }
+  bool all_flushed() const noexcept { return unflushed() == 0; }
   // Messages may go to peers that are late: to their landing memory.
   bool spills() const noexcept {
     return links_.credit().spill_share() > 0 && state_.scheme() != IBCOLL_SCHEME_ZERO_COPY;

@@ -92,7 +92,7 @@ void sender_ended(Exchange& x, const Wait& wait, int peer) {
     x.state().mismatch(peer, 0, awaited_bytes(x, wait), "bytes from it");
 }
 
-bool all_flushed(Exchange& x, const Wait&) { return x.outgoing().all_flushed(); }
+bool flushed(Exchange& x, const Wait& wait) { return x.outgoing().unflushed() <= wait.value; }
 std::string describe_flush(const Exchange& x, const Wait&) {
   return fmt::format("waits to send its data to ranks {} {}",
                      peers(x, [](const Channel& c) { return c.out.puts.head != nullptr; }),
@@ -209,7 +209,7 @@ constinit const WaitRule kWaitRules[] = {
     /* kReceived */ {all_landed, describe_data, ask_all, ends_nothing, nullptr},
     /* kReceivedFrom */ {landed_from, describe_sender, ask_peer, sender_ended, nullptr},
     /* kLanding */ {has_landing, describe_data, ask_all, ends_nothing, nullptr},
-    /* kFlushed */ {all_flushed, describe_flush, ask_all, ends_nothing, nullptr},
+    /* kFlushed */ {flushed, describe_flush, ask_all, ends_nothing, nullptr},
     /* kStep */ {begins<&WindowSteps::try_next>, describe_step, ask_node, step_ended, step_bell},
     /* kSoleStep */ {begins<&WindowSteps::try_next_sole>, describe_step, ask_node, step_ended, step_bell},
     /* kOwnStep */ {begins<&WindowSteps::try_next_own>, describe_step, ask_node, step_ended, step_bell},

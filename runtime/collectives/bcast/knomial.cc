@@ -22,12 +22,7 @@ Task run(Comm& c, Args a) {
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
-  const auto n = static_cast<double>(s.bytes);
-  const auto radix = static_cast<int>(s.parameter);
-  const TreeShape shape = KnomialTree::shape(s.p, radix);
-  // The last of r - 1 children gets its message after those of the others.
-  const double earlier = std::max(0.0, std::min(shape.fanout - shape.depth, shape.depth * (radix - 2)));
-  return tree_us(shape, m, n, n) + cost::kPathOfCall * earlier * (2 * m.cpu_us + m.lone_beta_us() * n);
+  return knomial_us(s.p, static_cast<int>(s.parameter), m, static_cast<double>(s.bytes));
 }
 
 double late_us(const Shape& s, const CostModel& m) {

@@ -38,6 +38,13 @@ class KnomialTree {
   int slots_ = 0;
 };
 
+inline double knomial_us(int p, int radix, const CostModel& m, double bytes) {
+  const TreeShape shape = KnomialTree::shape(p, radix);
+  // The last of r - 1 children gets its message after those of the others.
+  const double earlier = std::max(0.0, std::min(shape.fanout - shape.depth, shape.depth * (radix - 2)));
+  return tree_us(shape, m, bytes, bytes) + cost::kPathOfCall * earlier * (2 * m.cpu_us + m.lone_beta_us() * bytes);
+}
+
 // Each rank sends to the next one.
 class Chain {
  public:
