@@ -212,6 +212,22 @@ TEST(GrowingChain, ALongChainDoesNotGrowNearItsEnd) {
   }
 }
 
+// Chains of all lengths, which grow at any of their pieces, and follow one another.
+TEST(GrowingChain, EveryRankHasTheMessageWheneverItComes) {
+  const Seeds seeds(60, 2000);
+  for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
+    sim::Random random(seed);
+    const int p = 2 + static_cast<int>(random.below(39));
+    Call call{"pap_chain", layout(p, static_cast<int>(random.below(3))), {}};
+    const uint64_t spread = 1 + random.below(100'000);
+    for (int rank = 0; rank < p; ++rank) call.arrivals.push_back(random.below(spread));
+    call.root = static_cast<int>(random.below(static_cast<uint64_t>(p)));
+    call.bytes = 1 + random.below(20'000), call.parameter = 256 + random.below(2'000), call.seed = seed;
+    run(call);
+    ASSERT_FALSE(HasFailure()) << "p " << p << "; " << replay_command(seed);
+  }
+}
+
 // Ranks that come together, before the root or with it: each node takes the message once.
 TEST(GrowingChain, CrossesEachLinkBetweenNodesOnce) {
   for (const Time root_comes : {0, 50'000})
