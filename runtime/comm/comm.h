@@ -114,9 +114,7 @@ class Comm {
   // The next watched peer from which all that was announced to it has landed, in that order. Each watch() counts once.
   LandingAwaiter next_landing() noexcept { return {{*this, {WaitKind::kLanding, -1, 0}}}; }
   // The same without a wait; -1: there is none.
-  int landed() noexcept {
-    return backend_->satisfied({WaitKind::kLanding, -1, 0}) ? backend_->take_landing() : -1;
-  }
+  int landed() noexcept { return backend_->satisfied({WaitKind::kLanding, -1, 0}) ? backend_->take_landing() : -1; }
   // Until the source of every put is reusable, but for at most `but` of them.
   Awaiter flushed(uint64_t but = 0) noexcept { return {*this, {WaitKind::kFlushed, -1, but}}; }
 

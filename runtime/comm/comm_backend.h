@@ -34,7 +34,7 @@ constexpr bool polls_window(WaitKind kind) noexcept { return kind >= WaitKind::k
 
 struct Wait {
   WaitKind kind = WaitKind::kNone;
-  int peer = -1;       // team rank, or a rank of the node window
+  int peer = -1;  // team rank, or a rank of the node window
   // Bytes (of kReceivedFrom: that may be missing), puts that may be left, parts of a step, or the address of parts().
   uint64_t value = 0;
   // How many parts kPartOrLanding awaits of each local rank.

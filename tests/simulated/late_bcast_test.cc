@@ -85,8 +85,8 @@ Outcome run(const Call& call, Puts* puts = nullptr) {
   std::vector<std::unique_ptr<Request>> requests;
   for (int rank = 0; rank < call.p(); ++rank) buffers.at(rank).fill(0);
   for (int rank = 0; rank < call.p(); ++rank) {
-    requests.push_back(make_request(job.team(team, rank), buffers, *find_algorithm(IBCOLL_BCAST, call.algorithm),
-                                    call.parameter));
+    requests.push_back(
+        make_request(job.team(team, rank), buffers, *find_algorithm(IBCOLL_BCAST, call.algorithm), call.parameter));
     SimStep step;
     step.request = requests.back().get();
     step.delay_ns = call.arrivals[static_cast<size_t>(rank)];
@@ -148,13 +148,13 @@ TEST_P(LateBcast, DelaysItselfAlone) {
 TEST_P(LateBcast, EachRankHasTheMessageSoonAfterItCame) {
   for (const int p : {3, 6, 9}) {
     Call call{GetParam(), layout(p, p % 3), {}};
-    for (int rank = 0; rank < p; ++rank)
-      call.arrivals.push_back(static_cast<Time>((rank + p / 2) % p) * 1'000'000);
+    for (int rank = 0; rank < p; ++rank) call.arrivals.push_back(static_cast<Time>((rank + p / 2) % p) * 1'000'000);
     call.root = (p + 1) / 2, call.bytes = 20'000, call.parameter = short_pieces() * 16;
     const Outcome outcome = run(call);
     for (int rank = 0; rank < p; ++rank) {
       if (rank == call.root) continue;
-      const Time came = std::max(call.arrivals[static_cast<size_t>(rank)], call.arrivals[static_cast<size_t>(call.root)]);
+      const Time came =
+          std::max(call.arrivals[static_cast<size_t>(rank)], call.arrivals[static_cast<size_t>(call.root)]);
       EXPECT_LT(outcome.completed[static_cast<size_t>(rank)], came + 100'000) << "p " << p << " rank " << rank;
     }
   }

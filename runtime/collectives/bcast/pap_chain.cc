@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Broadcast, a chain of those that have arrived: each rank tells the root that it is there, and the root answers with
-// its place. The message goes along the chain in pieces of B bytes. Ranks that arrive while the root sends join the
-// chain at its end, those of a node as neighbours: headers between pieces pass their names on to the last rank, which
-// sends them all pieces. Ranks that arrive after that are the root's next chain. So a late rank delays itself alone (and
-// the root, which stays until all have come), and ranks that come one soon after the other take the message from the
-// root once.
+// Broadcast, a chain of those that have arrived. Each rank notifies the root when it arrives; the root answers with its
+// neighbours in the chain, along which the message goes in pieces of B bytes. Ranks that arrive while the root sends
+// join at the end, those of a node side by side: a header before a part of the message names the first of them. It goes
+// along the chain to the last rank, which sends that one all pieces. Ranks that arrive later are the root's next chain.
+// So a late rank delays itself alone (and the root, which stays until all have come), and the root sends the message
+// once to ranks that arrive soon after each other. No rank stands for its node, which would wait for it.
 // Source: Patarasuk, Yuan, "Efficient MPI_Bcast across Different Process Arrival Patterns", whose root sends the whole
 // message to a chain of those that have arrived before it looks for others. That a chain grows is ours.
 // Cost: 3 alpha and the answers to p - 1 ranks more than a chain, (p - 2 + n / B) (alpha + B beta).
@@ -31,9 +31,9 @@ struct Place {
   int32_t before, next;
 };
 
-// The message in parts, and before each of them its header: the rank that joins the chain at its end. A part is one
-// message in pieces: the first two, and then as many as before. So most ranks that come soon after the first join soon,
-// and parts, which each have to be announced, are few.
+// The pieces of the message in parts, each after a header: the rank that joins the chain at its end, or kNone. The first
+// part has two pieces, each other one as many as all before it. So ranks that arrive soon after the first join soon, and
+// parts, which have to be announced, are few.
 class Pieces {
  public:
   Pieces(Comm& c, const Args& a)
@@ -62,7 +62,7 @@ class Pieces {
   static uint64_t part_of(uint64_t i) { return i < 2 ? 0 : static_cast<uint64_t>(std::bit_width(i)) - 1; }
 
  private:
-  // The first piece of the part of piece i, and that part.
+  // The first piece of the part that has piece i; and that part.
   static uint64_t first_of(uint64_t i) { return i < 2 ? 0 : std::bit_floor(i); }
   Bytes part_with(uint64_t i) const {
     return part(message_, first_of(i) * piece_, std::max<uint64_t>(first_of(i), 2) * piece_);
@@ -73,7 +73,7 @@ class Pieces {
   int32_t* headers_;
 };
 
-// The root's list of those that have not arrived, and the chain of those that have.
+// The chain as the root makes it.
 class GrowingChain {
  public:
   explicit GrowingChain(Comm& c)
@@ -89,12 +89,12 @@ class GrowingChain {
       c_.watch(c_.peer(i));
     }
   }
+  // Ranks that have not joined any.
   int left() const { return left_; }
   void begin() { last_ = c_.rank(), length_ = 0; }
-  // A new end would get its first piece when the root, too, could begin to send to it.
+  // A header reaches the end of the chain before the root has sent the last piece, and could begin to send again.
   bool may_grow(uint64_t pieces_left) const { return left_ > 0 && pieces_left >= static_cast<uint64_t>(length_); }
-  // Those that have arrived, and `first` if it is a rank, take their places at the end. The result is the first of
-  // them, or kNone.
+  // Ranks that have arrived, and `first`, join at the end. The result is the first of them, or kNone.
   int grow(int first = kNone) {
     int count = 0;
     for (int rank = first != kNone ? first : c_.landed(); rank != kNone; rank = c_.landed()) arrived_[count++] = rank;
@@ -103,9 +103,8 @@ class GrowingChain {
     const auto distance = [&](int rank) {  // of its node, from that of the end
       return (nodes.node_of(rank) - nodes.node_of(last_) + nodes.node_count()) % nodes.node_count();
     };
-    std::sort(arrived_, arrived_ + count, [&](int a, int b) {
-      return std::pair(distance(a), a) < std::pair(distance(b), b);
-    });
+    std::sort(arrived_, arrived_ + count,
+              [&](int a, int b) { return std::pair(distance(a), a) < std::pair(distance(b), b); });
     for (int i = 0; i < count; ++i) {
       Place& place = places_[arrived_[i]];
       place = {i > 0 ? arrived_[i - 1] : last_, i + 1 < count ? arrived_[i + 1] : kNone};
@@ -130,13 +129,13 @@ Task lead(Comm& c, Pieces pieces) {
   chain.watch();
   while (chain.left() > 0) {
     const int arrived = co_await c.next_landing();
-    co_await c.flushed();  // the last chain has all headers
+    co_await c.flushed();  // headers are in use until then
     chain.begin();
     const int head = chain.grow(arrived);
     for (uint64_t i = 0; i < pieces.count(); ++i) {
       if (pieces.has_header(i)) pieces.header(i) = kNone;
       if (pieces.has_header(i) && chain.may_grow(pieces.count() - i)) {
-        // Those that came together with the head are there when it has announced memory.
+        // Those that arrived together with the head have joined when it has announced memory.
         if (i == 0)
           co_await c.ready(head, pieces.of(0).size());
         else
@@ -182,7 +181,7 @@ Task run(Comm& c, Args a) {
 uint64_t pieces_of(const Shape& s) { return std::max<uint64_t>(1, (s.bytes + s.parameter - 1) / s.parameter); }
 // A header and an advertisement for each part.
 double headers_us(const Shape& s, const CostModel& m) {
-  return 2.0 * static_cast<double>(1 + Pieces::part_of(pieces_of(s) - 1)) * m.stream_us(0);
+  return static_cast<double>(2 * (1 + Pieces::part_of(pieces_of(s) - 1))) * m.stream_us(0);
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
@@ -198,7 +197,11 @@ double late_us(const Shape& s, const CostModel& model) {
   return (cost_us(s, model) + (s.p - 1) * alone) / s.p;
 }
 
-uint64_t choose(const Shape& s, const CostModel& m) { return best_piece<cost_us>(s, m, 16384, kMostPiece, s.bytes); }
+// Pieces that are not eager: see lead().
+uint64_t choose(const Shape& s, const CostModel& m) {
+  const auto least = static_cast<uint64_t>(2 * m.eager_bytes);
+  return best_piece<cost_us>(s, m, std::clamp(std::bit_ceil(least), kLeastPiece, kMostPiece), kMostPiece, s.bytes);
+}
 
 }  // namespace
 
