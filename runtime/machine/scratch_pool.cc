@@ -2,6 +2,7 @@
 #include "runtime/machine/scratch_pool.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "runtime/machine/user_memory.h"
 
@@ -24,7 +25,22 @@ void ScratchPool::free_down_to(size_t blocks, size_t bytes) noexcept {
   while (count_ > blocks || idle_bytes_ > bytes) (void)free_memory(remove(0).memory);
 }
 
+size_t ScratchPool::most_idle_bytes() const noexcept {
+  std::array<size_t, kRuns> peaks = peaks_;
+  std::nth_element(peaks.begin(), peaks.begin() + 1, peaks.end(), std::greater<>());
+  const size_t repeated = peaks[1];
+  return repeated > kMostIdleBytes ? repeated + kMostIdleBytes : kMostIdleBytes;
+}
+
 void* ScratchPool::take(size_t& bytes) noexcept {
+  void* const block = find_or_make(bytes);
+  if (!block) return nullptr;
+  used_bytes_ += bytes;
+  peaks_[run_] = std::max(peaks_[run_], used_bytes_);
+  return block;
+}
+
+void* ScratchPool::find_or_make(size_t& bytes) noexcept {
   const size_t whole = (bytes + kUnit - 1) / kUnit * kUnit;
   size_t best = count_;
   for (size_t i = count_; i-- > 0;) {  // of equal ones the last, which caches may still have
@@ -46,13 +62,17 @@ void* ScratchPool::take(size_t& bytes) noexcept {
 }
 
 void ScratchPool::give_back(void* block, size_t bytes) noexcept {
-  if (bytes > kMostIdleBytes) {
+  if (const size_t most = most_idle_bytes(); bytes <= most) {
+    free_down_to(kMostIdle - 1, most - bytes);
+    idle_[count_++] = {block, bytes};
+    idle_bytes_ += bytes;
+  } else {
     (void)free_memory(block);
-    return;
   }
-  free_down_to(kMostIdle - 1, kMostIdleBytes - bytes);
-  idle_[count_++] = {block, bytes};
-  idle_bytes_ += bytes;
+  used_bytes_ -= bytes;
+  if (used_bytes_ > 0) return;
+  run_ = (run_ + 1) % kRuns;
+  peaks_[run_] = 0;
 }
 
 }  // namespace ibcoll

@@ -82,7 +82,10 @@ Result<Registration*> RegistrationCache::pin_new(std::span<std::byte> memory) {
 
 Status RegistrationCache::pin(Registration& registration, const Interval& pages) {
   Result<void*> handle = registrar_.pin({reinterpret_cast<std::byte*>(pages.begin), static_cast<size_t>(pages.size())});
-  if (!handle.ok()) return handle.status();
+  if (!handle.ok()) {
+    counters_.shortages += handle.status().code() == IBCOLL_ERR_NO_MEMORY;
+    return handle.status();
+  }
   registration.pages_ = pages;
   registration.handle_ = *handle;
   ++counters_.regions;

@@ -69,6 +69,7 @@ class RegistrationCache {
     uint64_t invalidations = 0;  // registrations that lost a page
     uint64_t merges = 0;         // registrations that a larger one replaced
     uint64_t failures = 0;       // acquire() that returned an error
+    uint64_t shortages = 0;      // pins that failed because memory was short
     uint64_t pinned_bytes = 0;   // now; pages pinned twice count twice
     uint64_t regions = 0;        // now
     uint64_t most_pinned_bytes = 0;

@@ -103,6 +103,7 @@ Json WatchedCache::describe() const {
       {"invalidations", count.invalidations},
       {"merges", count.merges},
       {"failures", count.failures},
+      {"shortages", count.shortages},
   };
   if (!reason_.empty()) out.set("why_no_more", reason_);
   if (cache_.options().limit_bytes != kNoMemlock) out.set("limit_bytes", cache_.options().limit_bytes);

@@ -56,8 +56,13 @@ class WatchedCache {
   // Does this memory stay pinned between uses? Where it does not, every acquire() costs a pin.
   bool keeps(std::span<const std::byte> memory) const;
 
-  // No limit binds what is pinned.
-  bool is_unlimited() const noexcept { return cache_.options().limit_bytes == kNoMemlock; }
+  // Memory may be held that would otherwise stay pinned until the cache needs its room: at most half of what the limits
+  // permit is pinned, and no pin has failed because memory is short.
+  bool has_ample_room() const noexcept {
+    const RegistrationCache::Options& limits = cache_.options();
+    const RegistrationCache::Counters& now = cache_.counters();
+    return now.shortages == 0 && now.pinned_bytes <= limits.limit_bytes / 2 && now.regions <= limits.limit_regions / 2;
+  }
 
   Scope scope() const noexcept { return scope_; }
   // Why no more than that: empty for kAll.

@@ -2,6 +2,7 @@
 #include "runtime/verbs/exposures.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "runtime/base/log.h"
@@ -78,15 +79,19 @@ RemoteRegion Exposures::expose(Peer& peer, std::span<std::byte> memory) {
                         "{}: {} bytes are more than a memory window may cover; IBCOLL_VERBS_WINDOWS=off",
                         adapter.name(), memory.size()));
   const uint32_t index = free_.back();
+  free_.pop_back();
   Exposure& exposure = table_[index];
   exposure.memory = memory;
-  if (Status status = pin(exposure); !status.ok()) return refuse(status);
-  if (!make_key(exposure)) {
-    const int code = errno;
+  Status status = pin(exposure);
+  if (!status.ok() && heed_shortage()) status = pin(exposure);
+  if (status.ok() && !make_key(exposure)) {
+    status = verbs_error(adapter.name(), "ibv_alloc_mw", errno);
     unpin(exposure);
-    return refuse(verbs_error(adapter.name(), "ibv_alloc_mw", code));
   }
-  free_.pop_back();
+  if (!status.ok()) {
+    free_.push_back(index);
+    return refuse(status);
+  }
   exposure.bound = false;
   const RemoteRegion region = region_of_new(peer, index);
   if (adapter.opens_windows()) peer.exposed.bind_later(exposure.number);
@@ -123,7 +128,7 @@ Exposure* Exposures::find(int rank, const RemoteRegion& region) {
 void Exposures::conceal(Peer& peer, const RemoteRegion& region) {
   Exposure* const exposure = find(peer.rank, region);
   if (exposure == nullptr) return;
-  if (exposure->bound) invalidate(peer, *exposure);
+  if (exposure->bound) await_invalidation(peer, exposure->number, invalidate(peer, {&exposure->number, 1}));
   peer.exposed.remove(exposure->number);
   release(*exposure);
 }
@@ -137,14 +142,14 @@ void Exposures::release(Exposure& exposure) {
 
 // ---------------------------------------------------------------- rest
 
-// What rests stays pinned: only where the memory would stay so anyway, and no limit binds.
+// What rests stays pinned: only where the memory would stay so anyway, and there is room for more.
 void Exposures::rest(Peer& peer, const RemoteRegion& region) {
   Exposure* const exposure = find(peer.rank, region);
   if (exposure == nullptr) return;
   const WatchedCache& registrations = local_.adapter.registrations();
   std::vector<uint32_t>& resting = peer.exposed.resting();
   const bool stays_pinned = exposure->memory.size() <= kLongestResting && exposure->registration &&
-                            registrations.is_unlimited() && registrations.keeps(exposure->memory);
+                            registrations.has_ample_room() && registrations.keeps(exposure->memory);
   if (stays_pinned && resting.size() == kMostResting) end_rest(peer, resting.front());
   if (!stays_pinned || !exposure->bound || !peer.connection.ready()) return conceal(peer, region);
   peer.exposed.remove(exposure->number);
@@ -160,8 +165,33 @@ void Exposures::end_rest(Peer& peer, uint32_t number) {
   conceal(peer, {0, 0, static_cast<uint64_t>(number) << 32});
 }
 
-void Exposures::end_rests(Peer& peer) {
-  while (!peer.exposed.resting().empty()) end_rest(peer, peer.exposed.resting().back());
+// All are posted before the first one is awaited.
+void Exposures::end_rests() {
+  const auto for_each_with_rest = [this](auto visit) {
+    for (const std::unique_ptr<Peer>& peer : local_.peers.all())
+      if (peer && !peer->exposed.resting().empty()) visit(*peer);
+  };
+  for_each_with_rest([this](Peer& peer) {
+    const std::vector<uint32_t>& resting = peer.exposed.resting();
+    std::array<uint32_t, kMostResting> numbers{};  // a connection that breaks meanwhile ends them all
+    std::copy(resting.begin(), resting.end(), numbers.begin());
+    peer.exposed.end_of_rest = invalidate(peer, std::span(numbers).first(resting.size()));
+  });
+  for_each_with_rest([this](Peer& peer) {
+    std::vector<uint32_t>& resting = peer.exposed.resting();
+    await_invalidation(peer, resting.front(), peer.exposed.end_of_rest);
+    for (const uint32_t number : resting) release(at(number));
+    resting.clear();
+  });
+}
+
+bool Exposures::heed_shortage() {
+  const uint64_t shortages = local_.adapter.registrations().counters().shortages;
+  if (shortages == shortages_) [[likely]]
+    return false;
+  shortages_ = shortages;
+  end_rests();
+  return true;
 }
 
 // True: a window on the same pages. Pages may have been unmapped and mapped again since, which the cache knows.

@@ -5,6 +5,7 @@
 // to be exposed to the same peer again. Without windows, a memory region of exactly the range.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "runtime/verbs/work_requests.h"
@@ -27,7 +28,10 @@ class Exposures {
   void conceal(Peer& peer, const RemoteRegion& region);
   // As conceal(), or the window stays bound.
   void rest(Peer& peer, const RemoteRegion& region);
-  void end_rests(Peer& peer);
+  // Of all peers.
+  void end_rests();
+  // The same where memory to pin was short since the last time. True: it was.
+  bool heed_shortage();
   // A small put, under the same rights that the device enforces on a large one. False: the peer has none.
   bool write(const Peer& peer, const SlotHeader& header, const std::byte* payload);
 
@@ -54,7 +58,9 @@ class Exposures {
   void unpin(Exposure& exposure);
   bool make_key(Exposure& exposure);
   RemoteRegion refuse(const Status& why);
-  void invalidate(Peer& peer, Exposure& exposure);
+  class Bound;
+  uint64_t invalidate(Peer& peer, std::span<const uint32_t> numbers);
+  void await_invalidation(Peer& peer, uint32_t number, uint64_t requests);
 
   const Local& local_;
   WorkRequests& requests_;
@@ -64,6 +70,7 @@ class Exposures {
   std::vector<uint32_t> free_;  // indices
   std::vector<Window> free_windows_;
   uint64_t not_exposed_ = 0;
+  uint64_t shortages_ = 0;  // that were heeded
 };
 
 }  // namespace ibcoll::verbs

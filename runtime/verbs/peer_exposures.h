@@ -22,6 +22,7 @@ class Exposed {
 
   // Windows that are bound, and not exposed.
   std::vector<uint32_t>& resting() { return resting_; }
+  uint64_t end_of_rest = 0;  // how many requests have to complete until those are invalid that are to end
 
   // The exposures whose windows still have to be bound on the present queue pair, in order.
   const std::vector<uint32_t>& unbound() const { return unbound_; }

@@ -140,7 +140,9 @@ bool Transport::send(int rank, const Note& note, std::span<const std::byte> payl
 PutResult Transport::put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                          uint64_t token) {
   Peer* const peer = ready_to_send(rank);
-  return peer == nullptr ? PutResult::kBusy : sender_.put(*peer, to, from, note, token);
+  const PutResult result = peer == nullptr ? PutResult::kBusy : sender_.put(*peer, to, from, note, token);
+  exposures_.heed_shortage();
+  return result;
 }
 
 RemoteRegion Transport::expose(int rank, std::span<std::byte> memory) {
@@ -167,10 +169,7 @@ bool Transport::rest(int rank, const RemoteRegion& region) {
   return true;
 }
 
-void Transport::end_rests() {
-  for (const std::unique_ptr<Peer>& peer : local_.peers.all())
-    if (peer) exposures_.end_rests(*peer);
-}
+void Transport::end_rests() { exposures_.end_rests(); }
 
 size_t Transport::poll_often(std::span<Event> events, uint32_t looks) {
   if (local_.outbox.has_lent())

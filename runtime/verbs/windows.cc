@@ -11,6 +11,7 @@ namespace ibcoll::verbs {
 namespace {
 
 constexpr Time kBindTimeout = 1'000'000'000;
+constexpr uint64_t kNotPosted = ~uint64_t{0};
 
 }  // namespace
 
@@ -45,25 +46,48 @@ void Exposures::bind_now(Peer& peer) {
     completions_.poll();
 }
 
+// While this window is bound on the present connection and its requests go on: one has completed in the last second.
+class Exposures::Bound {
+ public:
+  Bound(const Peer& peer, const Exposure& exposure) : peer_(peer), exposure_(exposure) {}
+  bool lasts() {
+    const uint64_t completed = peer_.sending.queue.completed();
+    if (std::exchange(seen_, completed) != completed) deadline_ = now() + kBindTimeout;
+    return exposure_.bound && peer_.connection.receives() && now() < deadline_;
+  }
+
+ private:
+  const Peer& peer_;
+  const Exposure& exposure_;
+  uint64_t seen_ = peer_.sending.queue.completed();
+  Time deadline_ = now() + kBindTimeout;
+};
+
+// Returns how many requests have to complete until they are; kNotPosted where they will not.
+uint64_t Exposures::invalidate(Peer& peer, std::span<const uint32_t> numbers) {
+  size_t posted = 0;
+  const auto all_posted = [&] {
+    for (; posted < numbers.size(); ++posted) {
+      ibv_send_wr* const request = requests_.link(peer, {}, Work::kLocal, 0, posted + 1 == numbers.size());
+      if (!request) break;
+      request->opcode = IBV_WR_LOCAL_INV;
+      request->invalidate_rkey = at(numbers[posted]).key;
+    }
+    requests_.flush(peer);
+    return posted == numbers.size();
+  };
+  for (Bound bound(peer, at(numbers.front())); bound.lasts(); completions_.poll())
+    if (all_posted()) return peer.sending.queue.posted();
+  return kNotPosted;
+}
+
 // Until the device writes there no more. The invalidation waits for all that was posted before; a connection on
 // which nothing completes any more is broken instead, as no write outlives that, and what was not delivered is sent
 // again over the next one.
-void Exposures::invalidate(Peer& peer, Exposure& exposure) {
-  Time deadline = now() + kBindTimeout;
-  const SendQueue& queue = peer.sending.queue;
-  uint64_t seen = queue.completed();
-  const auto still_bound = [&] {
-    if (std::exchange(seen, queue.completed()) != queue.completed()) deadline = now() + kBindTimeout;
-    return exposure.bound && peer.connection.receives() && now() < deadline;
-  };
-  ibv_send_wr request{};
-  request.opcode = IBV_WR_LOCAL_INV;
-  request.invalidate_rkey = exposure.key;
-  bool posted = false;
-  while (still_bound() && !(posted = requests_.post(peer, request, Work::kLocal, 0, true))) completions_.poll();
-  const uint64_t mine = queue.posted();
-  while (still_bound() && queue.completed() < mine) completions_.poll();
-  if (posted && queue.completed() >= mine) return;
+void Exposures::await_invalidation(Peer& peer, uint32_t number, uint64_t requests) {
+  const auto done = [&] { return peer.sending.queue.completed() >= requests; };
+  for (Bound bound(peer, at(number)); !done() && bound.lasts();) completions_.poll();
+  if (done()) return;
   if (peer.connection.receives()) recovery_.break_connection(peer, peer.connection.epoch() + 1);
   if (peer.connection.is(State::kDraining)) completions_.wait_until_drained(peer);
 }
@@ -76,6 +100,7 @@ void Exposures::unbind(Peer& peer) {
   }
   for (const uint32_t number : peer.exposed.resting()) {
     at(number).window.handle.reset();
+    at(number).bound = false;
     release(at(number));
   }
   peer.exposed.resting().clear();

@@ -8,19 +8,26 @@
 namespace ibcoll::fake_verbs {
 namespace {
 
+constexpr uint64_t kEnough = 8 << 20;  // bytes that may be locked
+
 // Rank 1 exposes the same memory to rank 0 again and again, in between the window rests.
 class RestTest : public FaultTest {
  protected:
   static constexpr size_t kBytes = 100'000;
   void SetUp() override {
-    if (memlock_limit() != kNoMemlock) GTEST_SKIP() << "where a limit of locked memory binds, no window rests";
-    world_ = make_connected(2, {"IBCOLL_VERBS_WINDOWS=on"});
-    ASSERT_TRUE(world_);
-    drain(*world_);
+    if (memlock_limit() < kEnough) GTEST_SKIP() << "where little memory may be locked, no window rests";
     const Result<void*> made = allocate_memory(kBytes);  // whose end is known, so that it stays pinned
     ASSERT_TRUE(made.ok());
     memory_ = {static_cast<std::byte*>(made.value()), kBytes};
     source_.resize(kBytes);
+    open({"IBCOLL_VERBS_WINDOWS=on"});
+  }
+  void open(std::vector<const char*> settings) {
+    world_.reset();
+    begin(conformance::test_seed());
+    world_ = make_connected(2, std::move(settings));
+    ASSERT_TRUE(world_);
+    drain(*world_);
     before_ = rank(1).counts;
   }
   void TearDown() override {
@@ -45,6 +52,11 @@ class RestTest : public FaultTest {
     ASSERT_TRUE(world_->put(0, 1, region, source_, numbered(99)));
     ASSERT_TRUE(world_->pump_until([&] { return world_->counter(0, "puts_refused") == refused + 1; }));
     EXPECT_EQ(first_wrong(memory_, puts_), kBytes);
+  }
+  // Nothing can be registered before rank 1 has ended so many windows.
+  void lack_memory_until_ended(uint64_t windows) {
+    const uint64_t& ended = rank(1).counts.requests[IBV_WR_LOCAL_INV];
+    rank(1).faults.reg_mr = [&ended, enough = ended + windows](size_t, int) { return ended < enough ? ENOMEM : 0; };
   }
   uint64_t binds() const { return (rank(1).counts - before_).requests[IBV_WR_BIND_MW]; }
   uint64_t invalidations() const { return (rank(1).counts - before_).requests[IBV_WR_LOCAL_INV]; }
@@ -88,6 +100,63 @@ TEST_F(RestTest, FewRestForAPeer) {
   for (size_t i = 1; i <= 12; ++i) ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_.subspan(1000 * i, 5000)));
   EXPECT_EQ(binds(), 12u);
   EXPECT_EQ(invalidations(), 4u);
+}
+
+// By one call of the device, and one completion.
+TEST_F(RestTest, AllEndTogether) {
+  for (size_t i = 1; i <= 5; ++i) ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_.subspan(1000 * i, 5000)));
+  drain(*world_);
+  const Counts before = rank(1).counts;
+  world_->at(1).end_rests();
+  const Counts taken = rank(1).counts - before;
+  EXPECT_EQ(taken.requests[IBV_WR_LOCAL_INV], 5u);
+  EXPECT_EQ(taken.all(), 5u);
+  EXPECT_EQ(taken.posts, 1u);
+  EXPECT_EQ(taken.signaled, 1u);
+}
+
+// What is pinned for them is what another region lacks. After that none rests any more.
+TEST_F(RestTest, AShortageEndsThemAll) {
+  for (size_t i = 1; i <= 3; ++i) ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_.subspan(1000 * i, 5000)));
+  lack_memory_until_ended(3);
+  std::vector<std::byte> other(kBytes);
+  const RemoteRegion region = world_->at(1).expose(0, other);
+  EXPECT_NE(region.key, 0u);
+  EXPECT_EQ(invalidations(), 3u);
+  world_->conceal(1, 0, region);
+  EXPECT_EQ(world_->counter(1, "not_exposed"), 0);
+  const uint64_t bound = binds();
+  for (int i = 0; i < 2; ++i) ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
+  EXPECT_EQ(binds(), bound + 2);
+}
+
+TEST_F(RestTest, AShortageOfASenderEndsThemToo) {
+  ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
+  lack_memory_until_ended(1);
+  std::vector<std::byte> from(kBytes), to(kBytes);
+  for (uint32_t i = 1; i <= 2; ++i) {
+    const RemoteRegion region = world_->at(0).expose(1, to);
+    fill(from, i);
+    ASSERT_TRUE(world_->put(1, 0, region, from, numbered(i)));
+    ASSERT_TRUE(world_->pump_until([&] { return world_->messages(0, 1) == i; }));
+    EXPECT_EQ(first_wrong(to, i), kBytes);
+    world_->conceal(0, 1, region);
+    EXPECT_EQ(world_->counter(1, "puts_copied"), 1) << i;
+    EXPECT_EQ(invalidations(), 1u) << i;
+  }
+}
+
+// The cache cannot unpin what rests, so that takes no more than half of what it may keep.
+TEST_F(RestTest, TheLimitsOfTheCacheHold) {
+  const auto bound_by = [this](const char* limit) {
+    open({"IBCOLL_VERBS_WINDOWS=on", limit});
+    for (int i = 0; i < 3; ++i) put_and_rest(memory_);
+    return binds();
+  };
+  EXPECT_EQ(bound_by("IBCOLL_REGISTRATION_REGIONS=1"), 3u);
+  EXPECT_EQ(bound_by("IBCOLL_REGISTRATION_REGIONS=2"), 1u);
+  EXPECT_EQ(bound_by("IBCOLL_REGISTRATION_BYTES=128K"), 3u);
+  EXPECT_EQ(bound_by("IBCOLL_REGISTRATION_BYTES=256K"), 1u);
 }
 
 // New pages at the same address are not those that are pinned.

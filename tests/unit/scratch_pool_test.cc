@@ -73,6 +73,20 @@ TEST(ScratchPool, LastGivenFirstTaken) {
 
 TEST(ScratchPool, KeepsNoMoreThanItMay) {
   ScratchPool pool;
+  size_t huge = ScratchPool::kMostIdleBytes + 1;
+  void* const block = pool.take(huge);
+  pool.give_back(block, huge);
+  EXPECT_EQ(pool.idle_bytes(), 0u);
+  size_t little = kMb / 16;
+  std::vector<void*> blocks;
+  for (size_t i = 0; i < 3 * ScratchPool::kMostIdle; ++i) blocks.push_back(pool.take(little));
+  for (void* one : blocks) pool.give_back(one, little);
+  EXPECT_EQ(pool.idle_bytes(), ScratchPool::kMostIdle * little);
+}
+
+// Those that were given back first go.
+TEST(ScratchPool, FreesTheOldest) {
+  ScratchPool pool;
   std::vector<void*> blocks;
   size_t bytes = 3 * kMb;
   for (int i = 0; i < 40; ++i) blocks.push_back(pool.take(bytes));
@@ -82,16 +96,31 @@ TEST(ScratchPool, KeepsNoMoreThanItMay) {
   }
   EXPECT_FALSE(is_allocated({static_cast<std::byte*>(blocks[0]), bytes}));
   EXPECT_TRUE(is_allocated({static_cast<std::byte*>(blocks[39]), bytes}));
-  size_t huge = ScratchPool::kMostIdleBytes + 1;
-  void* const block = pool.take(huge);
-  const size_t before = pool.idle_bytes();
-  pool.give_back(block, huge);
-  EXPECT_EQ(pool.idle_bytes(), before);
-  size_t little = kMb / 16;
-  blocks.clear();
-  for (size_t i = 0; i < 3 * ScratchPool::kMostIdle; ++i) blocks.push_back(pool.take(little));
-  for (void* one : blocks) pool.give_back(one, little);
-  EXPECT_EQ(pool.idle_bytes(), ScratchPool::kMostIdle * little);
+}
+
+// A run of two blocks; true: both were there.
+bool run_of_two(ScratchPool& pool, size_t bytes) {
+  const size_t idle = pool.idle_bytes();
+  size_t first = bytes, second = bytes;
+  void* const one = pool.take(first);
+  void* const other = pool.take(second);
+  const bool found = pool.idle_bytes() + first + second == idle;
+  pool.give_back(other, second);
+  pool.give_back(one, first);
+  return found;
+}
+
+TEST(ScratchPool, KeepsWhatRepeatedRunsNeed) {
+  constexpr size_t kHuge = 40 * kMb;
+  ScratchPool pool;
+  EXPECT_FALSE(run_of_two(pool, kHuge));
+  EXPECT_EQ(pool.idle_bytes(), 0u) << "a single long call";
+  EXPECT_FALSE(run_of_two(pool, kHuge));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(run_of_two(pool, kHuge)) << "a repeated one";
+  run_of_two(pool, kMb);
+  EXPECT_TRUE(run_of_two(pool, kHuge)) << "beside others";
+  for (size_t i = 0; i < ScratchPool::kRuns; ++i) run_of_two(pool, kMb);
+  EXPECT_LE(pool.idle_bytes(), ScratchPool::kMostIdleBytes) << "none any more";
 }
 
 // Where memory is short, what is idle makes room.
