@@ -16,8 +16,11 @@ BOUNDS = pathlib.Path(__file__).resolve().parents[1] / "measures/instruction_bou
 TIMEOUT = 120
 # Posting a request is part of a call over verbs, between two nodes that a device in memory joins.
 PLACES = {"in a node": "2 ranks", "over verbs": "2 nodes, a device in memory",
+          "over ucx": "2 nodes, UCX over TCP, without those of UCX and the C library",
           "through openmpi": "2 ranks, an MPI program through the component of Open MPI",
           "through mpich": "2 ranks, an MPI program of MPICH"}
+NETWORKS = {"over verbs": ["--rdma-in-memory"], "over ucx": ["--net", "ucx", "-x", "UCX_TLS=tcp"]}
+OWN = "/libibcoll"  # in the names of ibcoll's libraries
 MPI_COUNT = launch.Program("perf/peers/mpi_count_instructions.cc", [])
 
 
@@ -26,7 +29,7 @@ def unavailable(programs, where):
     lib = programs.parent / "lib"
     if shutil.which("valgrind") is None or not (programs / "ibcoll_count_instructions").exists():
         return "valgrind, with its headers when ibcoll is built"
-    needed = {"over verbs": ("libibcoll_rdma_in_memory.so", "libibverbs"),
+    needed = {"over verbs": ("libibcoll_rdma_in_memory.so", "libibverbs"), "over ucx": ("libibcoll_ucx.so", "UCX"),
               "through openmpi": ("ibcoll/openmpi/mca_coll_ibcoll.so", "the headers of Open MPI"),
               "through mpich": ("libibcoll_pmpi_mpich.so", "the headers of MPICH")}
     file, headers = needed.get(where, ("", ""))
@@ -62,23 +65,53 @@ def _of_mpi(programs, rank, route):
     return lambda counted, _: beds.Bed(through=route, build=build).command("through", 2, [*counted, program, rank])
 
 
-def _medians(texts):
+def _all(text):
+    return int(re.search(r"^totals: (\d+)", text, re.M)[1])
+
+
+def _own(text):
+    """Those of ibcoll's libraries. The line after calls= has the cost of what is called."""
+    count, own, before = 0, False, ""
+    for line in text.splitlines():
+        if line.startswith("ob="):
+            own = OWN in line
+        elif own and line[:1] in "0123456789+-*" and line and not before.startswith("calls="):
+            count += int(line.split()[1])
+        before = line
+    return count
+
+
+def _medians(texts, count=_all):
     counts = {}
     for name, text in texts:
-        counts.setdefault(name, []).append(int(re.search(r"^totals: (\d+)", text, re.M)[1]) / GROUP)
+        counts.setdefault(name, []).append(count(text) / GROUP)
     return {name: statistics.median(groups) for name, groups in counts.items()}
 
 
 def counts_of(programs, rank, where):
     """{collective: instructions of a call of this rank of two}, medians over groups of calls; rank 0 is the root. `where`:
     one of PLACES."""
-    if where == "over verbs":
-        words = _of_ibcoll(programs, rank, bounds(where), ["--rdma-in-memory", "--nodes", "2"])
+    if where in NETWORKS:
+        words = _of_ibcoll(programs, rank, bounds(where), [*NETWORKS[where], "--nodes", "2"])
     elif where == "in a node":
         words = _of_ibcoll(programs, rank)
     else:
         words = _of_mpi(programs, rank, where.split()[-1])
+    if where == "over ucx":
+        return _medians(_counted(words, "--compress-strings=no"), _own)
     return _medians(_counted(words))
+
+
+def _passes(text):
+    """Calls of ucp_worker_progress, in each of which UCX makes system calls."""
+    return sum(int(calls) for calls in re.findall(r"^cfn=ucp_worker_progress\ncalls=(\d+)", text, re.M))
+
+
+def passes_of_ucx(programs, rank):
+    """{collective: passes over UCX of a call of this rank}"""
+    where = "over ucx"
+    words = _of_ibcoll(programs, rank, bounds(where), [*NETWORKS[where], "--nodes", "2"])
+    return _medians(_counted(words, "--compress-strings=no"), _passes)
 
 
 def _passed(text):

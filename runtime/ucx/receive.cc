@@ -243,7 +243,7 @@ void Transport::push() {
     const bool more = worker_->progress();
     // Also without progress here: earlier fragments may have left in another wait.
     if (!with_fragments_.empty()) post_fragments();
-    if (!more) break;
+    if (!more || !outbox_.is_empty()) break;  // a pass that finds nothing costs a system call, too
   }
   serve_connections();
 }

@@ -63,15 +63,18 @@ class Trial {
   bool in_order() const { return ibv_query_qp_data_in_order(queue_pair_.get(), IBV_WR_RDMA_WRITE, 0) == 1; }
 
   struct Took {
+    double posted_us;     // until the calls that post it have returned
     double landed_us;     // until the last byte has landed
     double completed_us;  // until the completion of the last write is there
   };
   // The times of `writes` writes in a row, the least of some tries: whatever else happens on the machine only adds.
   Result<Took> least_us(uint32_t bytes, int writes) {
-    Took least{std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    Took least{kNever, kNever, kNever};
     for (int i = 0; i < kTries; ++i) {
       const Result<Took> took = write_us(bytes, writes);
       if (!took.ok()) return took;
+      least.posted_us = std::min(least.posted_us, took->posted_us);
       least.landed_us = std::min(least.landed_us, took->landed_us);
       least.completed_us = std::min(least.completed_us, took->completed_us);
       if (Clock::now() > deadline_) break;
@@ -104,6 +107,7 @@ class Trial {
       if (const int code = ibv_post_send(queue_pair_.get(), &request, &bad); code != 0)
         return verbs_error(device_, "ibv_post_send", code);
     }
+    const Clock::time_point posted = Clock::now();
     while (std::atomic_ref(landed).load(std::memory_order_acquire) != sent && Clock::now() < deadline_) {
     }
     const Clock::time_point here = Clock::now();
@@ -111,9 +115,11 @@ class Trial {
     int count = 0;
     while ((count = ibv_poll_cq(completions_.get(), 1, &done)) == 0 && Clock::now() < deadline_) {
     }
-    using Microseconds = std::chrono::duration<double, std::micro>;
+    const auto since_begin = [&](Clock::time_point end) {
+      return std::chrono::duration<double, std::micro>(end - begin).count();
+    };
     if (count == 1 && done.status == IBV_WC_SUCCESS)
-      return Took{Microseconds(here - begin).count(), Microseconds(Clock::now() - begin).count()};
+      return Took{since_begin(posted), since_begin(here), since_begin(Clock::now())};
     return error(IBCOLL_ERR_TRANSPORT, "{}: a write of {} bytes to itself: {}", device_, bytes,
                  count == 1 ? ibv_wc_status_str(done.status) : "no completion within 100 ms");
   }
@@ -139,13 +145,17 @@ Result<LinkTrial> try_link(ibv_pd* domain, const Route& route, const PortChoice&
   if (!lengthy.ok()) return lengthy.status();
   const auto burst = trial.least_us(8, kBurst);
   if (!burst.ok()) return burst.status();
-  const double beta = std::max((lengthy->landed_us - brief->landed_us) / kLong, 1e-6);
+  const double bytes_us = lengthy->landed_us - brief->landed_us;
+  const double beta = std::max(bytes_us / kLong, 1e-6);
+  // A device in software moves them in the call that posts the write, or in a system call of that.
+  const bool by_ranks = lengthy->posted_us - brief->posted_us > bytes_us / 2;
   const double port = choice.port.gigabits > 0 ? 8e-3 / choice.port.gigabits : 0;
   const double one_more = (burst->completed_us - brief->completed_us) / (kBurst - 1);  // sent and received here
   const double handled = std::max(one_more, 0.1);
   // The model adds what handling takes to alpha. Where processors do the device's work, that is nearly all.
   const double alpha = std::max(brief->landed_us - handled, 0.25);
-  return LinkTrial{{next_power_of_two(alpha), std::max(next_power_of_two(beta), port), next_power_of_two(handled / 2)},
+  return LinkTrial{{next_power_of_two(alpha), std::max(next_power_of_two(beta), port), next_power_of_two(handled / 2),
+                    by_ranks},
                    trial.in_order()};
 }
 

@@ -233,6 +233,7 @@ Json Transport::describe() const {
           {"alpha_us", model.alpha_us},
           {"beta_us_per_byte", model.beta_us_per_byte},
           {"cpu_us", model.cpu_us},
+          {"by_ranks", model.by_ranks},
           {"model_reason", adapter.model_reason()},
           {"exact_ranges", !adapter.opens_windows()     ? "a memory region each"
                            : adapter.windows_on_cache() ? "memory windows"

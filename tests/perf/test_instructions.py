@@ -36,6 +36,17 @@ class Instructions(unittest.TestCase):
         for rank in (0, 1):
             self.check(rank, "over verbs")
 
+    def test_over_ucx(self):
+        for rank in (0, 1):
+            self.check(rank, "over ucx")
+
+    def test_one_pass_over_ucx_takes_the_message(self):
+        if missing := instruction_counts.unavailable(BIN, "over ucx"):
+            self.skipTest(f"needs {missing}")
+        passes = instruction_counts.passes_of_ucx(BIN, 1)
+        self.assertEqual(passes["barrier"], 1)
+        self.assertEqual(passes["bcast"], 1)
+
     def test_through_the_component_of_open_mpi(self):
         self.check(1, "through openmpi")
 

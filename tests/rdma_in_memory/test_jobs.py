@@ -81,6 +81,7 @@ class Jobs(unittest.TestCase):
     def test_the_transport_is_verbs(self):
         done = self.check(job(2, 2, BIN / "ibcoll_info", "-d"), "memory0")
         self.assertIn("verbs", done.stdout)
+        self.assertIn("by_ranks: yes", done.stdout, "a Write is a copy by the rank that posts it")
 
     def test_a_variable_chooses_another_transport(self):
         done = job(2, 2, BIN / "ibcoll_info", "-d", environment={"IBCOLL_NET": "nonsense"})

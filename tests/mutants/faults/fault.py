@@ -45,6 +45,7 @@ BROWSER = "browser"
 CLUSTERS = "clusters"
 RUNNER = "runner"
 SURVIVORS, LOST_HOST = "survivors", "lost_host"
+INSTRUCTIONS = "instructions"
 SUITES = {
     UNIT: google_test("ibcoll_unit_tests"),
     SIMULATED: google_test("ibcoll_simulated_tests"),
@@ -75,6 +76,7 @@ SUITES = {
     TOOL_PAGES: python_test("tests/docs", "ibcoll_run", "ibcoll_perf", "ibcoll_info", "ibcoll_sim", "ibcoll_trace", "ibcoll_tune",
                             "ibcoll_tables"),
     COMPARE: python_test("tests/perf", "ibcoll_tables"),
+    INSTRUCTIONS: python_test("tests/perf/test_instructions.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_count_instructions"),
     INSTALLED: Suite(("all",), ("tests/installed/run", "{bin}/..")),
     FORMAT: Suite((), ("clang-format", "--dry-run", "-Werror", "{tests}")),
     HEADERS: BUILT,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Between nodes: ucx and verbs. Without RDMA devices, what needs none."""
 
-from .fault import CONFORMANCE, REMOTE, Fault
+from .fault import CONFORMANCE, INSTRUCTIONS, REMOTE, Fault
 
 WINDOWS, UCX_DEVICES, PORTS, WIRE = "UcxWindows*:UcxExposures*", "UcxDevices*", "PortChoice*:Addresses*", "VerbsWire*"
 
@@ -57,6 +57,9 @@ FAULTS = [
           "plan_.tls = !setting.empty() ? setting : !user_.tls.empty() ? user_.tls",
           "plan_.tls = !user_.tls.empty() ? user_.tls : !setting.empty() ? setting",
           CONFORMANCE, UCX_DEVICES),
+    Fault("ucx_looks_again_where_a_message_is", "runtime/ucx/receive.cc",
+          " || !outbox_.is_empty()", "",
+          INSTRUCTIONS, "Instructions.test_one_pass_over_ucx_takes_the_message"),
     Fault("ucx_message_of_another_job", "runtime/ucx/receive.cc",
           "header_bytes != expected_bytes || job != job_ || sender", "header_bytes != expected_bytes || sender",
           CONFORMANCE, "*AnotherJobIsNotHeard*"),
