@@ -154,9 +154,9 @@ Result<LinkTrial> try_link(ibv_pd* domain, const Route& route, const PortChoice&
   const double handled = std::max(one_more, 0.1);
   // The model adds what handling takes to alpha. Where processors do the device's work, that is nearly all.
   const double alpha = std::max(brief->landed_us - handled, 0.25);
-  return LinkTrial{{next_power_of_two(alpha), std::max(next_power_of_two(beta), port), next_power_of_two(handled / 2),
-                    by_ranks},
-                   trial.in_order()};
+  return LinkTrial{
+      {next_power_of_two(alpha), std::max(next_power_of_two(beta), port), next_power_of_two(handled / 2), by_ranks},
+      trial.in_order()};
 }
 
 }  // namespace ibcoll::verbs
