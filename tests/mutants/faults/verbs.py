@@ -54,7 +54,7 @@ FAULTS = [
           "    if (keys.epoch > 1) {", "    if (keys.epoch > 2) {",
           FAKE_VERBS, WINDOWS),
     Fault("verbs_invalidation_not_awaited", "runtime/verbs/windows.cc",
-          "const uint64_t mine = queue.posted();", "const uint64_t mine = queue.posted() - 1;",
+          "return peer.sending.queue.posted();", "return peer.sending.queue.posted() - 1;",
           FAKE_VERBS, WINDOWS),
     Fault("verbs_port_is_always_up", "runtime/verbs/liveness_monitor.cc",
           "port_down_for_ = was_down ?", "port_down_for_ = !was_down ?",
