@@ -7,17 +7,16 @@
 #include <sys/single_threaded.h>
 
 #include <atomic>
-#include <mutex>
 
 namespace ibcoll {
 
 class ContextLock {
  public:
-  using Guard = std::unique_lock<ContextLock>;
+  class Guard;
 
-  Guard enter() noexcept { return Guard(*this); }
+  Guard enter() noexcept;
   // Without waiting: it may not have the lock.
-  Guard try_enter() noexcept { return {*this, std::try_to_lock}; }
+  Guard try_enter() noexcept;
   // Another thread waits for the lock.
   bool wanted() const noexcept { return wanting_.load(std::memory_order_relaxed) > 0; }
   // The guard holds the lock, and holds it again when those threads have had it.
@@ -27,7 +26,7 @@ class ContextLock {
   bool close() noexcept;
   static constexpr double kClosingSeconds = 1;
 
-  // ---- for Guard, as of std::mutex
+  // ---- as of std::mutex
 
   void lock() noexcept {
     if (!try_lock()) [[unlikely]]
@@ -58,5 +57,38 @@ class ContextLock {
   std::atomic<State> state_{State::kFree};
   std::atomic<int> wanting_{0};  // threads
 };
+
+// As std::unique_lock, which can fail where this cannot: GCC does not inline that into a short call.
+class ContextLock::Guard {
+ public:
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+  ~Guard() {
+    if (owns_) lock_.unlock();
+  }
+  void lock() noexcept {
+    lock_.lock();
+    owns_ = true;
+  }
+  void unlock() noexcept {
+    owns_ = false;
+    lock_.unlock();
+  }
+  bool owns_lock() const noexcept { return owns_; }
+
+ private:
+  friend ContextLock;
+  Guard(ContextLock& lock, bool owns) noexcept : lock_(lock), owns_(owns) {}
+
+  ContextLock& lock_;
+  bool owns_;
+};
+
+inline ContextLock::Guard ContextLock::enter() noexcept {
+  lock();
+  return {*this, true};
+}
+
+inline ContextLock::Guard ContextLock::try_enter() noexcept { return {*this, try_lock()}; }
 
 }  // namespace ibcoll

@@ -17,14 +17,6 @@ void Progress::close() noexcept {
   network_ = nullptr;
 }
 
-uint64_t Progress::pass() noexcept {
-  if (!engine_) return 0;
-  const uint64_t before = engine_->events();
-  engine_->progress();
-  after_a_pass();
-  return engine_->events() - before;
-}
-
 void Progress::after_a_pass() noexcept {
   constexpr uint32_t kPassesPerClock = 64;     // passes for one look at the clock
   constexpr Time kBetweenChecks = 10'000'000;  // whatever else moves

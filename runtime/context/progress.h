@@ -33,7 +33,13 @@ class Progress {
   const Engine& engine() const noexcept { return *engine_; }
 
   // One pass over all teams; returns the number of events handled.
-  uint64_t pass() noexcept;
+  uint64_t pass() noexcept {
+    if (!engine_) return 0;
+    const uint64_t before = engine_->events();
+    engine_->progress();
+    after_a_pass();
+    return engine_->events() - before;
+  }
   // Does what is due from time to time. The clock decides, as a host program may poll rarely, and other teams may keep
   // a waiting thread busy.
   void after_a_pass() noexcept;
