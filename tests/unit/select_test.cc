@@ -284,6 +284,20 @@ TEST(Select, ALateRankHasItsCoreAlone) {
   }
 }
 
+// Late ranks of a bcast: a chain of those that have arrived costs an answer to each rank, little next to long messages.
+TEST(Select, AChainOfThoseThatHaveArrivedIsForLongMessages) {
+  CostModel link;
+  link.alpha_us = 2, link.beta_us = 1e-4, link.cpu_us = 0.2;
+  const auto chosen = [&](uint64_t bytes, Weighing weighing) {
+    return select(IBCOLL_BCAST, shape(16, 16, bytes), link, {}, nullptr, weighing).value().algorithm->name;
+  };
+  EXPECT_STREQ(chosen(2048, Weighing::kLate), "pap_direct");
+  EXPECT_STREQ(chosen(2048, Weighing::kMixed), "knomial");
+  EXPECT_STREQ(chosen(16 << 20, Weighing::kLate), "pap_chain");
+  EXPECT_STREQ(chosen(16 << 20, Weighing::kMixed), "pap_chain");
+  EXPECT_STRNE(chosen(16 << 20, Weighing::kTogether), "pap_chain");
+}
+
 // What IBCOLL_ARRIVAL weighs. By default late ranks decide among algorithms that take about as long without them.
 TEST(Select, LateRanksCountAsTheSettingSays) {
   int late_is_another = 0, mixed_is_another = 0;
