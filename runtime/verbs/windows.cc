@@ -86,7 +86,7 @@ uint64_t Exposures::invalidate(Peer& peer, std::span<const uint32_t> numbers) {
 // again over the next one.
 void Exposures::await_invalidation(Peer& peer, uint32_t number, uint64_t requests) {
   const auto done = [&] { return peer.sending.queue.completed() >= requests; };
-  for (Bound bound(peer, at(number)); !done() && bound.lasts();) completions_.poll();
+  for (Bound bound(peer, at(number)); requests != kNotPosted && !done() && bound.lasts();) completions_.poll();
   if (done()) return;
   if (peer.connection.receives()) recovery_.break_connection(peer, peer.connection.epoch() + 1);
   if (peer.connection.is(State::kDraining)) completions_.wait_until_drained(peer);
