@@ -6,6 +6,7 @@
 
 #include "runtime/base/float_environment.h"
 #include "runtime/base/hash.h"
+#include "runtime/base/reserve.h"
 #include "runtime/context/context.h"
 
 namespace ibcoll {
@@ -151,8 +152,7 @@ Result<std::unique_ptr<TeamHandle>> Teams::form(uint64_t epoch, const Members& w
   Status mine = wanted.refusal;
   if (member && mine.ok())
     mine = or_no_memory([&]() -> Status {
-      // Doubles the room, so that not every new team moves the list.
-      if (teams_.size() == teams_.capacity()) teams_.reserve(std::max<size_t>(8, 2 * teams_.size()));
+      reserve_one(teams_);
       std::vector<int> jobs;
       jobs.reserve(members.size());
       for (const int r : members) jobs.push_back(parent.jobs[static_cast<size_t>(r)]);

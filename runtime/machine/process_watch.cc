@@ -17,6 +17,7 @@
 #include <string>
 
 #include "runtime/base/log.h"
+#include "runtime/base/reserve.h"
 #include "runtime/base/unique_fd.h"
 #include "runtime/machine/descriptors.h"
 #include "runtime/machine/topology.h"
@@ -123,8 +124,8 @@ Status ProcessWatch::add(int rank, int64_t pid, uint64_t start) {
     log(LogLevel::kInfo, "processes of this machine are watched by {}", method_);
   }
   UniqueFd held(handle);
-  if (watched_.size() == watched_.capacity()) watched_.reserve(2 * watched_.size() + 8);
-  if (handles_.size() == handles_.capacity()) handles_.reserve(2 * handles_.size() + 8);
+  reserve_one(watched_);
+  reserve_one(handles_);
   asked_.reserve(handles_.capacity());
   handles_.push_back({held.release(), POLLIN, 0});
   watched_.push_back({rank, pid, start, gone});

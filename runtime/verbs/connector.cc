@@ -8,6 +8,7 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
+#include "runtime/base/reserve.h"
 #include "runtime/verbs/rdmacm.h"
 #include "runtime/verbs/recovery.h"
 
@@ -42,6 +43,10 @@ Status Connector::open(const Config& config) {
 }
 
 bool Connector::start(Peer& peer) {
+  // Each peer is in each list once at most. What changes from here on is not undone for want of memory.
+  reserve_one(greeted_);
+  reserve_one(local_.peers.with_queue_pair);
+  sender_.reserve(local_.peers.with_queue_pair.capacity());
   peer.connection.next_epoch();
   peer.new_keys.start();
   const auto make = [&] {

@@ -67,6 +67,7 @@ bool Exposures::make_key(Exposure& exposure) {
 
 RemoteRegion Exposures::expose(Peer& peer, std::span<std::byte> memory) {
   const Adapter& adapter = local_.adapter;
+  peer.exposed.make_room();  // before what would have to be undone
   if (uint32_t index = 0; take_resting(peer, memory, index)) return region_of_new(peer, index);
   if (free_.empty()) {
     if (table_.size() == kMostExposures) return {};

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <vector>
 
+#include "runtime/base/reserve.h"
 #include "runtime/verbs/wire.h"
 
 namespace ibcoll::verbs {
@@ -14,6 +15,11 @@ namespace ibcoll::verbs {
 class Exposed {
  public:
   const std::vector<uint32_t>& all() const { return all_; }
+  // For one more, that the functions below allocate nothing.
+  void make_room() {
+    reserve_one(all_);
+    reserve_one(unbound_);
+  }
   void add(uint32_t number) { all_.push_back(number); }
   void remove(uint32_t number) {
     std::erase(all_, number);

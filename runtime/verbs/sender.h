@@ -20,6 +20,12 @@ class Sender {
   Sender(Local& local, WorkRequests& requests, Exposures& exposures)
       : local_(local), requests_(requests), exposures_(exposures) {}
 
+  // That many peers may have to wait for room in their send queues.
+  void reserve(size_t peers) {
+    pumped_.reserve(peers);
+    pumping_.reserve(peers);
+  }
+
   // These three need a slot: sending.has_slot().
   void send(Peer& peer, const Note& note, std::span<const std::byte> payload);
   PutResult put(Peer& peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note, uint64_t token);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory that a device does not take, and devices that promise little.
+#include <new>
+
 #include "tests/fake_verbs/faulty.h"
+#include "tests/multiprocess/refuse_memory.h"
 
 namespace ibcoll::fake_verbs {
 namespace {
@@ -38,6 +41,51 @@ TEST_F(FaultTest, SlotsThatCannotBeRegisteredAreAnErrorOnBothSides) {
   EXPECT_EQ(lack(*world, 1, 0), IBCOLL_ERR_NO_MEMORY);
   expect_text(lost(*world, 1, 0), " bytes: Cannot allocate memory; ");
   expect_text(lost(*world, 0, 1), "it closed the connection to this rank; its own error says why");
+}
+
+// Each allocation of a first message is refused, one after the other. The message leaves when it is sent again.
+TEST_F(FaultTest, AConnectionThatLacksMemoryIsMadeLater) {
+  for (uint64_t nth = 1, refused = 1; refused; ++nth) {
+    SCOPED_TRACE(nth);
+    auto world = make(2);
+    ASSERT_TRUE(world);
+    multiprocess::refuse_allocation(nth);
+    bool sent = false;
+    try {
+      sent = world->at(0).send(1, numbered(1), {});
+    } catch (const std::bad_alloc&) {
+    }
+    refused = multiprocess::allocation_refused();
+    multiprocess::refuse_allocation(0);
+    if (!lost(*world, 0, 1).empty()) continue;
+    if (!sent) ASSERT_TRUE(world->send(0, 1, numbered(1), {}));
+    ASSERT_TRUE(world->pump_until([&] { return world->messages(1, 0) == 1 || !lost(*world, 0, 1).empty(); }));
+  }
+}
+
+// The same of memory that is exposed: what was refused leaves nothing behind.
+TEST_F(FaultTest, AnExposureThatLacksMemoryIsMadeLater) {
+  for (uint64_t nth = 1, refused = 1; refused; ++nth) {
+    SCOPED_TRACE(nth);
+    auto world = make(2, {"IBCOLL_VERBS_WINDOWS=on"});
+    ASSERT_TRUE(world);
+    std::vector<std::byte> memory(5'000), source(5'000);
+    fill(source, nth);
+    RemoteRegion region;
+    multiprocess::refuse_allocation(nth);
+    try {
+      region = world->at(1).expose(0, memory);
+    } catch (const std::bad_alloc&) {
+    }
+    refused = multiprocess::allocation_refused();
+    multiprocess::refuse_allocation(0);
+    if (region.key == 0) region = world->at(1).expose(0, memory);
+    ASSERT_NE(region.key, 0u);
+    ASSERT_TRUE(world->put(0, 1, region, source, numbered(1)));
+    ASSERT_TRUE(world->pump_until([&] { return world->messages(1, 0) == 1; }));
+    EXPECT_EQ(first_wrong(memory, nth), memory.size());
+    world->conceal(1, 0, region);
+  }
 }
 
 TEST_F(FaultTest, WindowsThatCannotBeMadeAreNoExposure) {
