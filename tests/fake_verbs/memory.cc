@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/fake_verbs/memory.h"
 
+#include <memory>
+
 #include "tests/fake_verbs/queue_pair.h"
 
 namespace ibcoll::fake_verbs {
@@ -84,14 +86,14 @@ ibv_mw* alloc_mw(ibv_pd* domain, ibv_mw_type type) {
   if (rank.traits.removed) return refuse<ibv_mw>(EIO);
   if (!rank.traits.windows || type != IBV_MW_TYPE_2) return refuse<ibv_mw>(EOPNOTSUPP);
   if (const int code = rank.faults.alloc_mw ? rank.faults.alloc_mw() : 0; code != 0) return refuse<ibv_mw>(code);
-  auto* const made = new Window();
+  auto made = std::make_unique<Window>();
   made->context = domain->context;
   made->pd = domain;
   made->type = type;
   made->rkey = made->key = fabric().next_key++ << 8;
-  fabric().windows[made->rkey >> 8] = made;
+  fabric().windows[made->rkey >> 8] = made.get();
   ++fabric().objects;
-  return made;
+  return made.release();
 }
 
 int dealloc_mw(ibv_mw* window) {
@@ -120,16 +122,16 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t bytes, uint64_t r
   if (bytes == 0 || remote != reinterpret_cast<uint64_t>(address) || remote_only) return refuse<ibv_mr>(EINVAL);
   const int code = rank.faults.reg_mr ? rank.faults.reg_mr(bytes, static_cast<int>(access)) : 0;
   if (code != 0) return refuse<ibv_mr>(code);
-  auto* const made = new Region();
+  auto made = std::make_unique<Region>();
   made->context = domain->context;
   made->pd = domain;
   made->addr = address;
   made->length = bytes;
   made->access = static_cast<int>(access);
   made->lkey = made->rkey = fabric().next_key++ << 8 | 0x5a;
-  fabric().regions[made->lkey] = made;
+  fabric().regions[made->lkey] = made.get();
   ++fabric().objects;
-  return made;
+  return made.release();
 }
 
 ibv_mr*(ibv_reg_mr)(ibv_pd* domain, void* address, size_t bytes, int access) {
