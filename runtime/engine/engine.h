@@ -28,7 +28,7 @@ struct EngineLimits {
   uint64_t eager_bytes = 8192;        // largest message that goes without an advertisement; the same on all ranks
   uint32_t eager_ahead = 32;          // eager messages to one peer in one collective that it has not taken yet
   uint64_t spill_bytes = 2 << 20;     // that others may leave in the landing memory of a rank that is late; 0: none
-  uint32_t collectives_ahead = 128;   // collectives with eager messages to one peer that it has not completed yet
+  uint32_t collectives_ahead = 1024;  // collectives with eager messages to one peer that it has not completed yet
   uint64_t bytes_ahead = 1 << 19;     // of these messages, when the next collective begins
   Time timeout_ns = 600'000'000'000;  // of a collective; 0: none
   const char* timeout_origin = "IBCOLL_TIMEOUT";

@@ -119,7 +119,7 @@ class Team {
   CallQuestions questions_;
   FailureNotices notices_;
   // Messages of collectives not started here yet, by op: each start looks at its own list only. Made for the first one.
-  static constexpr uint32_t kEarlyLists = 64;
+  static constexpr uint32_t kEarlyLists = 256;
   std::unique_ptr<EarlyList[]> early_;
   uint32_t early_count_ = 0;
   ShortExchange* running_ = nullptr;  // of the call that run_short() is in, the next one

@@ -48,6 +48,10 @@ Peer* Transport::sender_of(const void* header, size_t header_bytes, size_t expec
 // Takes the credit that the header returns, and finds the message's entry in the window.
 Entry* Transport::find_entry(Peer& peer, const MessageHeader& header) {
   peer.send.consumed(header.consumed);
+  if (!peer.receive.make_room(header.sequence)) {  // without this message the later ones cannot be handed out
+    refused(peer, UCS_ERR_NO_MEMORY);
+    return nullptr;
+  }
   Entry* entry = peer.receive.find(header.sequence);
   if (entry != nullptr && entry->state <= Entry::State::kLanding) return entry;
   ++counters_.dropped;

@@ -3,19 +3,23 @@
 //
 // At most kWindowMessages messages and puts, and kWindowBytes of message payload, are accepted by send() and put() and
 // not yet handed out by the receiver's poll(). That bounds the receiver's memory, whatever the sender does, and a
-// receiver that does not poll costs its senders no more than that.
+// receiver that does not poll costs its senders no more than that. So many messages, because a receiver that loses its
+// core to another process for some milliseconds should not hold up a stream of short calls.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
+#include <utility>
 
 #include "runtime/transport/transport.h"
 #include "runtime/ucx/buffer_pool.h"
 
 namespace ibcoll::ucx {
 
-constexpr uint32_t kWindowMessages = 128;
+constexpr uint32_t kWindowMessages = 1024;
 constexpr uint32_t kWindowBytes = 512 * 1024;
 
 // The sender's end.
@@ -60,38 +64,55 @@ class ReceiveWindow {
     Note note;
   };
 
-  // The entry of a number; nullptr when no sender within its credit could use it now.
-  Entry* find(uint32_t sequence) {
-    return sequence - next_ < kWindowMessages ? &entries_[sequence % kWindowMessages] : nullptr;
+  // Memory for the entry of a number, before find(): a peer needs more the further it runs ahead. False: there is none.
+  bool make_room(uint32_t sequence) noexcept {
+    return sequence - next_ < capacity_ || sequence - next_ >= kWindowMessages || grow(sequence - next_);
   }
+  // The entry of a number; nullptr when no sender within its credit could use it now.
+  Entry* find(uint32_t sequence) { return sequence - next_ < kWindowMessages ? &at(sequence) : nullptr; }
   // Sets the state of a found one: kReady, kDropped, or kLanding and later one of the two.
   void set_state(uint32_t sequence, Entry::State state) {
-    entries_[sequence % kWindowMessages].state = state;
+    at(sequence).state = state;
     if (state != Entry::State::kLanding) ++received_;
   }
 
   // Takes out what may be handed out next. False: the next one has not come, or its data has not.
   bool pop(Entry& out) {
-    for (;; advance()) {
-      Entry& head = entries_[next_ % kWindowMessages];
+    for (; capacity_ > 0; advance()) {
+      Entry& head = at(next_);
       if (head.state == Entry::State::kDropped) continue;
       if (head.state != Entry::State::kReady) return false;
       out = head;
       advance();
       return true;
     }
+    return false;
   }
-  bool ready() const { return entries_[next_ % kWindowMessages].state >= Entry::State::kReady; }
+  bool ready() const { return capacity_ > 0 && at(next_).state >= Entry::State::kReady; }
   uint32_t consumed() const { return next_; }
   uint32_t received() const { return received_; }
 
  private:
+  static constexpr uint32_t kFirstEntries = 64;
+
+  Entry& at(uint32_t sequence) const noexcept { return entries_[sequence % capacity_]; }
   void advance() {
-    entries_[next_ % kWindowMessages] = Entry{};
+    at(next_) = Entry{};
     ++next_;
   }
+  bool grow(uint32_t ahead) noexcept {
+    uint32_t capacity = capacity_ > 0 ? capacity_ : kFirstEntries;
+    while (capacity <= ahead) capacity *= 2;
+    std::unique_ptr<Entry[]> entries(new (std::nothrow) Entry[capacity]);
+    if (!entries) return false;
+    for (uint32_t i = 0; i < capacity_; ++i) entries[(next_ + i) % capacity] = at(next_ + i);
+    entries_ = std::move(entries);
+    capacity_ = capacity;
+    return true;
+  }
 
-  std::array<Entry, kWindowMessages> entries_{};
+  std::unique_ptr<Entry[]> entries_;  // by number modulo capacity_
+  uint32_t capacity_ = 0;             // a power of two, at most kWindowMessages
   uint32_t next_ = 0;
   uint32_t received_ = 0;  // ready or dropped, in any order
 };

@@ -58,6 +58,7 @@ TEST(UcxWindows, ReceiverRestoresTheOrder) {
     for (uint32_t i = 0; i < kWindowMessages; ++i) sequences[i] = base + i;
     std::shuffle(sequences.begin(), sequences.end(), random);
     for (const uint32_t sequence : sequences) {
+      ASSERT_TRUE(window.make_room(sequence));
       ReceiveWindow::Entry* entry = window.find(sequence);
       ASSERT_NE(entry, nullptr);
       ASSERT_EQ(entry->state, State::kMissing);
@@ -75,6 +76,7 @@ TEST(UcxWindows, ReceiverRestoresTheOrder) {
 
 TEST(UcxWindows, NothingPassesALandingPut) {
   ReceiveWindow window;
+  ASSERT_TRUE(window.make_room(1));
   window.set_state(0, State::kLanding);
   window.set_state(1, State::kReady);
   ReceiveWindow::Entry out;
@@ -84,6 +86,33 @@ TEST(UcxWindows, NothingPassesALandingPut) {
   EXPECT_TRUE(window.pop(out));
   EXPECT_TRUE(window.pop(out));
   EXPECT_FALSE(window.pop(out));
+}
+
+// A peer that runs further ahead than ever: what is under way stays where it is found.
+TEST(UcxWindows, ReceiverGrows) {
+  ReceiveWindow window;
+  ReceiveWindow::Entry out;
+  EXPECT_FALSE(window.ready());
+  EXPECT_FALSE(window.pop(out));
+  uint32_t first = 0;
+  for (uint32_t ahead = 1; ahead <= kWindowMessages; ahead = 2 * ahead + 1, first += 3) {
+    for (uint32_t i = 0; i < ahead; ++i) {
+      ASSERT_TRUE(window.make_room(first + i));
+      window.find(first + i)->note.op = first + i;
+      window.set_state(first + i, State::kReady);
+    }
+    for (uint32_t i = 0; i < ahead; ++i) {
+      ASSERT_TRUE(window.pop(out));
+      ASSERT_EQ(out.note.op, first + i);
+    }
+    EXPECT_FALSE(window.pop(out));
+    first += ahead;
+    for (int i = 0; i < 3; ++i) {  // the next numbers begin elsewhere in the memory
+      ASSERT_TRUE(window.make_room(first + i));
+      window.set_state(first + i, State::kReady);
+      ASSERT_TRUE(window.pop(out));
+    }
+  }
 }
 
 TEST(UcxExposures, FindsOnlyWhatFits) {
