@@ -25,6 +25,8 @@ using EarlyList = IntrusiveQueue<EarlyMessage>;  // in the order in which they c
 
 class EarlyMessages {
  public:
+  static constexpr uint32_t kSmall = 64;  // payload of the small kind
+
   // Most payloads are of at most `usual_bytes`.
   explicit EarlyMessages(uint64_t usual_bytes) noexcept : usual_bytes_(usual_bytes) {}
   ~EarlyMessages();
@@ -39,8 +41,6 @@ class EarlyMessages {
   }
 
  private:
-  static constexpr uint32_t kSmall = 64;  // payload of the small kind
-
   uint64_t usual_bytes_;
   EarlyMessage* small_ = nullptr;
   EarlyMessage* large_ = nullptr;

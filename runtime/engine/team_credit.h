@@ -54,7 +54,7 @@ class TeamCredit {
     return peer.ahead.begin(op, {limits_.collectives_ahead, limits_.bytes_ahead});
   }
   // Bytes of an eager message left, of a collective that was counted.
-  static void sent(Peer& peer, uint32_t op, uint64_t bytes) noexcept { peer.ahead.sent(op, bytes); }
+  static void sent(Peer& peer, uint32_t op, uint64_t bytes) noexcept { peer.ahead.sent(op, charged(bytes)); }
   // The same of bytes that were spilled; and how many of those are in collectives that the peer has not completed.
   static void spilled(Peer& peer, uint32_t op, uint64_t bytes) noexcept { peer.ahead.spilled(op, bytes); }
   uint64_t spilled_to(int peer) const noexcept {
@@ -87,7 +87,7 @@ class TeamCredit {
     // An old number may look as if it were still to come.
     if (peer.pending == 0 || is_after(op, peer.pending_through)) peer.pending_through = op;
     ++peer.pending;
-    peer.pending_bytes += eager_bytes;
+    peer.pending_bytes += charged(eager_bytes);
     peer.pending_spilled += spilled_bytes;
     return due(peer);
   }
@@ -113,6 +113,10 @@ class TeamCredit {
   }
 
  private:
+  // A peer that is late keeps a message that is not small in memory for the longest one: 128 of these use up bytes_ahead.
+  static uint64_t charged(uint64_t bytes) noexcept {
+    return bytes <= EarlyMessages::kSmall ? bytes : std::max<uint64_t>(bytes, 4096);
+  }
   // Half of the credit is returned at a time.
   bool due(const Peer& p) const noexcept {
     return p.pending > 0 && (p.wanted || p.pending >= limits_.collectives_ahead / 2 ||

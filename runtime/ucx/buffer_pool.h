@@ -59,7 +59,7 @@ class BufferPool {
   static constexpr size_t kLargest = 64 * 1024 + 128;
 
  private:
-  static constexpr std::array<size_t, 4> kClasses = {256, 2048 + 128, 12 * 1024, kLargest};
+  static constexpr std::array<size_t, 5> kClasses = {256, 640, 2048 + 128, 12 * 1024, kLargest};
   std::array<Buffer*, kClasses.size()> free_{};
   std::vector<void*> all_;  // free, or held by messages that were not handed out before the end
   size_t allocated_bytes_ = 0;

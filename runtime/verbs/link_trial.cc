@@ -148,7 +148,7 @@ Result<LinkTrial> try_link(ibv_pd* domain, const Route& route, const PortChoice&
   const double bytes_us = lengthy->landed_us - brief->landed_us;
   const double beta = std::max(bytes_us / kLong, 1e-6);
   // A device in software moves them in the call that posts the write, or in a system call of that.
-  const bool by_ranks = lengthy->posted_us - brief->posted_us > bytes_us / 2;
+  const bool by_ranks = bytes_us > 0 && lengthy->posted_us - brief->posted_us > bytes_us / 2;
   const double port = choice.port.gigabits > 0 ? 8e-3 / choice.port.gigabits : 0;
   const double one_more = (burst->completed_us - brief->completed_us) / (kBurst - 1);  // sent and received here
   const double handled = std::max(one_more, 0.1);

@@ -227,6 +227,21 @@ TEST_F(EngineTest, NoCreditIsHeldBackUntilARankAsks) {
   }
 }
 
+// A peer that is late keeps each message that is not small in memory for the longest one.
+TEST(TeamCredit, MessagesThatAreNotSmallTakeMore) {
+  const auto calls_ahead = [](uint64_t bytes) {
+    const EngineLimits limits;
+    TeamCredit credit(limits, 2);
+    TeamCredit::Peer& peer = *credit.at(1);
+    uint32_t op = 1;
+    for (; credit.may_send(peer, op); ++op) TeamCredit::sent(peer, op, bytes);
+    return op - 1;
+  };
+  EXPECT_EQ(calls_ahead(64), 1024u);
+  EXPECT_EQ(calls_ahead(65), 128u);
+  EXPECT_EQ(calls_ahead(8192), 64u);
+}
+
 // The numbers of collectives begin anew after 2^32 - 1; what a peer has completed must not look older for that.
 TEST_F(EngineTest, CreditOverCollectivesSurvivesTheEndOfTheNumbers) {
   const uint32_t ahead = limits_.collectives_ahead;

@@ -278,7 +278,7 @@ TEST_F(EngineTest, WhoPartsOwesNothingAnyMore) {
     for (int i = 0; i < calls; ++i) {
       std::vector<std::unique_ptr<Call>> ring;
       for (int rank = 0; rank < kRanks; ++rank) {
-        ring.push_back(make_call(team(rank), 100));
+        ring.push_back(make_call(team(rank), 20));
         EXPECT_TRUE(ring.back()->request->start().ok());
       }
       progress();

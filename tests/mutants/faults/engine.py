@@ -9,6 +9,8 @@ MESSAGES = "ExchangeTest*"
 REFUSED = "*RefusedMemory*/2_ranks_2_nodes"
 
 FAULTS = [
+    Fault("messages_take_credit_by_their_bytes", "runtime/engine/team_credit.h",
+          "peer.ahead.sent(op, charged(bytes))", "peer.ahead.sent(op, bytes)", UNIT, "TeamCredit.*"),
     Fault("request_counted_before_it_has_its_memory", "runtime/engine/request.cc",
           "  find_short_way();\n  team_.adopt();\n  hold_operation();\n",
           "  team_.adopt();\n  hold_operation();\n  find_short_way();\n",
