@@ -67,11 +67,13 @@ bool Exposures::make_key(Exposure& exposure) {
 
 RemoteRegion Exposures::expose(Peer& peer, std::span<std::byte> memory) {
   const Adapter& adapter = local_.adapter;
-  peer.exposed.make_room();  // before what would have to be undone
+  peer.exposed.make_room(kMostResting);  // before what would have to be undone
   if (uint32_t index = 0; take_resting(peer, memory, index)) return region_of_new(peer, index);
   if (free_.empty()) {
     if (table_.size() == kMostExposures) return {};
-    free_.reserve(table_.size() + 1);  // for all of them; no index is free before it is in the table
+    reserve_one(table_);
+    free_.reserve(table_.capacity());  // no index is free before it is in the table
+    free_windows_.reserve(table_.capacity());
     table_.emplace_back();
     free_.push_back(static_cast<uint32_t>(table_.size() - 1));
   }

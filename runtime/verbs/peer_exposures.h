@@ -15,10 +15,12 @@ namespace ibcoll::verbs {
 class Exposed {
  public:
   const std::vector<uint32_t>& all() const { return all_; }
-  // For one more, that the functions below allocate nothing.
-  void make_room() {
-    reserve_one(all_);
-    reserve_one(unbound_);
+  // For one more, and one whose rest ends, that the functions below allocate nothing: to conceal needs no memory. `rests`:
+  // windows that may rest.
+  void make_room(size_t rests) {
+    if (all_.size() + 2 > all_.capacity()) all_.reserve(2 * all_.size() + 8);
+    unbound_.reserve(all_.capacity());  // a new connection binds all
+    resting_.reserve(rests);
   }
   void add(uint32_t number) { all_.push_back(number); }
   void remove(uint32_t number) {

@@ -88,6 +88,21 @@ TEST_F(FaultTest, AnExposureThatLacksMemoryIsMadeLater) {
   }
 }
 
+TEST_F(FaultTest, ConcealingNeedsNoMemory) {
+  auto world = make(2, {"IBCOLL_VERBS_WINDOWS=on"});
+  ASSERT_TRUE(world);
+  std::vector<std::byte> memory(20 * 5'000);
+  std::vector<RemoteRegion> regions;
+  for (size_t at = 0; at < memory.size(); at += 5'000)
+    regions.push_back(world->at(1).expose(0, std::span(memory).subspan(at, 5'000)));
+  multiprocess::refuse_allocation(1);
+  bool concealed = true;
+  for (const RemoteRegion& region : regions) concealed = world->at(1).conceal(0, region) && concealed;
+  EXPECT_FALSE(multiprocess::allocation_refused());
+  multiprocess::refuse_allocation(0);
+  EXPECT_TRUE(concealed);
+}
+
 TEST_F(FaultTest, WindowsThatCannotBeMadeAreNoExposure) {
   rank(1).faults.alloc_mw = [] { return ENOMEM; };
   auto world = make_connected(2, {"IBCOLL_VERBS_WINDOWS=on"});

@@ -7,6 +7,8 @@ COMPLETION_QUEUE, RECONNECTION = "*ACompletionQueueHasRoom*", "*AfterTheLastRetr
 NO_ORDER, WINDOWS = "*ANumberThatIsVisible*", "*/verbs_windows"
 
 FAULTS = [
+    Fault("verbs_concealing_takes_memory", "runtime/verbs/exposures.cc",
+          "    free_windows_.reserve(table_.capacity());\n", "", FAKE_VERBS, "*ConcealingNeedsNoMemory*"),
     Fault("verbs_refused_post_forgotten", "runtime/verbs/work_requests.cc",
           "  if (code == 0) [[likely]]\n", "  if (code == 0 || code == ENOMEM)\n",
           FAKE_VERBS, "*ARefusedPost*"),
