@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <exception>
 #include <string>
 #include <vector>
@@ -16,19 +15,16 @@
 #include "ibcoll.h"
 #include "perf/call_times.h"
 #include "perf/measures/count_allocations.h"
+#include "perf/measures/must.h"
 #include "runtime/base/catalog.h"
 
 namespace {
 
+using ibcoll::perf::largest;
+using ibcoll::perf::must;
+
 constexpr uint64_t kBytes = 8;
 constexpr int kBatches = 21;
-
-// A failure ends the program: the others hear of it through the launcher.
-void must(ibcoll_status_t status, const char* what) {
-  if (status == IBCOLL_OK) return;
-  fmt::print(stderr, "ibcoll_engine_overhead: {}: {}\n", what, ibcoll_last_error());
-  std::exit(1);
-}
 
 struct Overhead {
   double least_ns = 0, median_ns = 0;  // of the means of the batches
@@ -84,12 +80,6 @@ Overhead measure(Measured& measured, uint64_t calls) {
   overhead.least_ns = means.front();
   overhead.median_ns = means[kBatches / 2];
   return overhead;
-}
-
-double largest(ibcoll_team_t team, double value) {
-  double result = 0;
-  must(ibcoll_allreduce(team, &value, &result, 1, IBCOLL_DOUBLE, IBCOLL_MAX), "ibcoll_allreduce");
-  return result;
 }
 
 int run() {

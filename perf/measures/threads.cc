@@ -12,18 +12,15 @@
 
 #include "ibcoll.h"
 #include "perf/call_times.h"
+#include "perf/measures/must.h"
 
 namespace {
 
+using ibcoll::perf::largest;
+using ibcoll::perf::must;
+
 constexpr int kMostThreads = 4;
 constexpr int kBatches = 11;
-
-// A failure ends the program: the others hear of it through the launcher.
-void must(ibcoll_status_t status, const char* what) {
-  if (status == IBCOLL_OK) return;
-  std::fprintf(stderr, "ibcoll_threads: %s: %s\n", what, ibcoll_last_error());
-  std::exit(1);
-}
 
 void sum(ibcoll_team_t team, uint64_t calls) {
   double mine = 1, all = 0;
@@ -40,12 +37,6 @@ double us_per_call(ibcoll_team_t world, const std::vector<ibcoll_team_t>& teams,
   sum(teams[0], calls);
   for (std::thread& thread : threads) thread.join();
   return (ibcoll::perf::now_us() - begin) / static_cast<double>(calls * teams.size());
-}
-
-double largest(ibcoll_team_t team, double value) {
-  double result = 0;
-  must(ibcoll_allreduce(team, &value, &result, 1, IBCOLL_DOUBLE, IBCOLL_MAX), "ibcoll_allreduce");
-  return result;
 }
 
 }  // namespace

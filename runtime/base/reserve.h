@@ -6,10 +6,14 @@
 
 namespace ibcoll {
 
-// The next push_back() allocates nothing. The room doubles, so that not each of them moves the list.
+// The next `count` calls of push_back() allocate nothing. The room doubles, so that not each of them moves the list.
+template <typename T>
+void reserve_more(std::vector<T>& list, size_t count) {
+  if (list.size() + count > list.capacity()) list.reserve(2 * list.size() + 7 + count);
+}
 template <typename T>
 void reserve_one(std::vector<T>& list) {
-  if (list.size() == list.capacity()) list.reserve(2 * list.size() + 8);
+  reserve_more(list, 1);
 }
 
 }  // namespace ibcoll

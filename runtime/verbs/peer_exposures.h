@@ -15,10 +15,10 @@ namespace ibcoll::verbs {
 class Exposed {
  public:
   const std::vector<uint32_t>& all() const { return all_; }
-  // For one more, and one whose rest ends, that the functions below allocate nothing: to conceal needs no memory. `rests`:
-  // windows that may rest.
+  // Makes room for one more exposure, and one whose rest ends: the functions below then allocate nothing, and to conceal
+  // needs no memory. `rests`: windows that may rest.
   void make_room(size_t rests) {
-    if (all_.size() + 2 > all_.capacity()) all_.reserve(2 * all_.size() + 8);
+    reserve_more(all_, 2);
     unbound_.reserve(all_.capacity());  // a new connection binds all
     resting_.reserve(rests);
   }

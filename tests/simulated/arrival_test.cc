@@ -51,12 +51,6 @@ class SentToLateRank final : public sim::Observer {
   void has_come() { has_come_ = true; }
   uint64_t messages() const { return messages_; }
   void posts(sim::Message& message) override { messages_ += has_come_ && message.to == late_; }
-  void departs(const sim::Message&, Time, Time) override {}
-  void arrives(const sim::Message&, Time) override {}
-  void taken(const sim::Message&, Time) override {}
-  void works(int, uint64_t, Time, Time) override {}
-  void shows(int, Time) override {}
-  void looks(int) override {}
 
  private:
   int late_;

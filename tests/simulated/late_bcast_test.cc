@@ -25,12 +25,6 @@ class Puts final : public sim::Observer {
     by_rank_[static_cast<size_t>(message.from)] += message.bytes;
     if (node_of(message.from) != node_of(message.to)) between_nodes_ += message.bytes;
   }
-  void departs(const sim::Message&, Time, Time) override {}
-  void arrives(const sim::Message&, Time) override {}
-  void taken(const sim::Message&, Time) override {}
-  void works(int, uint64_t, Time, Time) override {}
-  void shows(int, Time) override {}
-  void looks(int) override {}
 
   uint64_t of(int rank) const { return by_rank_[static_cast<size_t>(rank)]; }
   uint64_t between_nodes() const { return between_nodes_; }
@@ -178,8 +172,8 @@ TEST_P(LateBcast, ALateRankThatDiesEndsTheCall) {
 
 INSTANTIATE_TEST_SUITE_P(PassedBy, LateBcast, ::testing::Values("pap_direct", "pap_chain"));
 
-// A long message in many pieces, with a link of its own for each rank. Its bytes take 100 us. The root looks for arrivals
-// when it has sent 0, 2, 4, 8, ... hundredths of them.
+// A long message in many pieces, with a link of its own for each rank. Its bytes take 100 us. The root looks for
+// arrivals when it has sent 0, 2, 4, 8, ... hundredths of them.
 Call long_call(int p, std::vector<int> node_of) {
   Call call{"pap_chain", std::move(node_of), std::vector<Time>(static_cast<size_t>(p), 0)};
   call.bytes = 1'000'000, call.parameter = 10'000, call.jitter = false;

@@ -19,15 +19,9 @@ namespace {
 class PutOrder : public sim::Observer {
  public:
   explicit PutOrder(int p) : served_(static_cast<size_t>(p)) {}
-  void posts(sim::Message&) override {}
   void departs(const sim::Message& message, Time, Time) override {
     if (message.kind == sim::Message::Kind::kPut) served_[static_cast<size_t>(message.from)].push_back(message.to);
   }
-  void arrives(const sim::Message&, Time) override {}
-  void taken(const sim::Message&, Time) override {}
-  void works(int, uint64_t, Time, Time) override {}
-  void shows(int, Time) override {}
-  void looks(int) override {}
 
   const std::vector<int>& served_by(int rank) const { return served_[static_cast<size_t>(rank)]; }
 

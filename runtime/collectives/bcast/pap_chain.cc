@@ -4,7 +4,7 @@
 // join at the end, those of a node side by side: a header before a part of the message names the first of them. It goes
 // along the chain to the last rank, which sends that one all pieces. Ranks that arrive later are the root's next chain.
 // So a late rank delays itself alone (and the root, which stays until all have come), and the root sends the message
-// once to ranks that arrive soon after each other. No rank stands for its node, which would wait for it.
+// once to ranks that arrive soon after each other. There are no leaders of nodes: a late one would delay its node.
 // Source: Patarasuk, Yuan, "Efficient MPI_Bcast across Different Process Arrival Patterns", whose root sends the whole
 // message to a chain of those that have arrived before it looks for others. That a chain grows is ours.
 // Cost: 3 alpha and the answers to p - 1 ranks more than a chain, (p - 2 + n / B) (alpha + B beta).
@@ -31,9 +31,9 @@ struct Place {
   int32_t before, next;
 };
 
-// The pieces of the message in parts, each after a header: the rank that joins the chain at its end, or kNone. The first
-// part has two pieces, each other one as many as all before it. So ranks that arrive soon after the first join soon, and
-// parts, which have to be announced, are few.
+// The pieces of the message, in parts. Before each part goes a header: the rank that joins the chain at its end, or
+// kNone. The first part has two pieces, each other one as many as all before it. So ranks that arrive soon after the
+// first join soon, and parts, which have to be announced, are few.
 class Pieces {
  public:
   Pieces(Comm& c, const Args& a)
@@ -92,7 +92,7 @@ class GrowingChain {
   // Ranks that have not joined any.
   int left() const { return left_; }
   void begin() { last_ = c_.rank(), length_ = 0; }
-  // A header reaches the end of the chain before the root has sent the last piece, and could begin to send again.
+  // A header reaches the end of the chain before the root has sent the last piece. Later, a new chain is as fast.
   bool may_grow(uint64_t pieces_left) const { return left_ > 0 && pieces_left >= static_cast<uint64_t>(length_); }
   // Ranks that have arrived, and `first`, join at the end. The result is the first of them, or kNone.
   int grow(int first = kNone) {
@@ -135,7 +135,7 @@ Task lead(Comm& c, Pieces pieces) {
     for (uint64_t i = 0; i < pieces.count(); ++i) {
       if (pieces.has_header(i)) pieces.header(i) = kNone;
       if (pieces.has_header(i) && chain.may_grow(pieces.count() - i)) {
-        // Those that arrived together with the head have joined when it has announced memory.
+        // By the time the head has announced memory, the notices of ranks that came with it have landed.
         if (i == 0)
           co_await c.ready(head, pieces.of(0).size());
         else
