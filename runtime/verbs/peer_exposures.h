@@ -15,7 +15,7 @@ namespace ibcoll::verbs {
 class Exposed {
  public:
   const std::vector<uint32_t>& all() const { return all_; }
-  // Makes room for one more exposure, and one whose rest ends: the functions below then allocate nothing, and to conceal
+  // Makes room for one more exposure, and one whose rest ends: the functions below then allocate nothing. So to conceal
   // needs no memory. `rests`: windows that may rest.
   void make_room(size_t rests) {
     reserve_more(all_, 2);
