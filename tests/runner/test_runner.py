@@ -117,14 +117,14 @@ class Runner(unittest.TestCase):
         tree = self.folder / "b"
         done = self.run_words("unshare", "--mount", "bash", "-c", f"""
             mount -t tmpfs -o size=64K none '{self.folder}' || exit 9
-            {TESTS}/run -B '{tree}' mutants; echo "first $?"
+            '{TESTS}/run' -B '{tree}' mutants; echo "first $?"
             mount -o remount,size=52M '{self.folder}'
-            (until [ -s '{tree}/tests/ctest.log' ]; do sleep 0.05; done
+            (for ((i = 0; i < 600; ++i)); do [ ! -s '{tree}/tests/ctest.log' ] || break; sleep 0.05; done
              cat /dev/zero >'{self.folder}/fill') 2>/dev/null &
-            {TESTS}/run -B '{tree}' mutants; echo "second $?"
+            '{TESTS}/run' -B '{tree}' mutants; echo "second $?"
             wait; rm '{self.folder}/fill'
             mount -o remount,size=1G '{self.folder}'
-            {TESTS}/run -B '{tree}' mutants; echo "third $?" """, seconds=200)
+            '{TESTS}/run' -B '{tree}' mutants; echo "third $?" """, seconds=200)
         first, second, third = re.split(r"first \d+\n|second \d+\n", done.stdout)
         self.assertEqual(re.findall(r"^(?:first|second|third) \d+$", done.stdout, re.M),
                          ["first 1", "second 1", "third 0"], done.stdout + done.stderr)
