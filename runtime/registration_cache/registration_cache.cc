@@ -82,10 +82,7 @@ Result<Registration*> RegistrationCache::pin_new(std::span<std::byte> memory) {
 
 Status RegistrationCache::pin(Registration& registration, const Interval& pages) {
   Result<void*> handle = registrar_.pin({reinterpret_cast<std::byte*>(pages.begin), static_cast<size_t>(pages.size())});
-  if (!handle.ok()) {
-    counters_.shortages += handle.status().code() == IBCOLL_ERR_NO_MEMORY;
-    return handle.status();
-  }
+  if (!handle.ok()) return handle.status();
   registration.pages_ = pages;
   registration.handle_ = *handle;
   ++counters_.regions;
@@ -94,13 +91,15 @@ Status RegistrationCache::pin(Registration& registration, const Interval& pages)
   return {};
 }
 
+// A neighbour may be of another kind, read-only say: what was asked for alone may still do, and then nothing is short.
 Status RegistrationCache::pin_or_make_room(Registration& registration, const Interval& pages, const Interval& wanted) {
   Status status = pin(registration, pages);
-  if (status.ok()) return status;
-  const bool evict = status.code() == IBCOLL_ERR_NO_MEMORY && has_unused();
-  if (evict) clear();
-  // A neighbour may be of another kind, read-only say: what was asked for alone may still do.
-  return evict || pages != wanted ? pin(registration, wanted) : status;
+  if (!status.ok() && pages != wanted) status = pin(registration, wanted);
+  if (status.code() != IBCOLL_ERR_NO_MEMORY) return status;
+  ++counters_.shortages;
+  if (!has_unused()) return status;
+  clear();
+  return pin(registration, wanted);
 }
 
 Status RegistrationCache::refused(const Status& why, const Interval& wanted) const {

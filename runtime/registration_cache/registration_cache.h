@@ -64,12 +64,12 @@ class RegistrationCache {
 
   struct Counters {
     uint64_t hits = 0;
-    uint64_t misses = 0;         // each is one pin(), or two where the first one failed
+    uint64_t misses = 0;         // each is one pin(), or up to three where one failed
     uint64_t evictions = 0;      // unpinned because of the limits or a shortage of memory
     uint64_t invalidations = 0;  // registrations that lost a page
     uint64_t merges = 0;         // registrations that a larger one replaced
     uint64_t failures = 0;       // acquire() that returned an error
-    uint64_t shortages = 0;      // pins that failed because memory was short
+    uint64_t shortages = 0;      // acquire() for which memory was short, at first or at all
     uint64_t pinned_bytes = 0;   // now; pages pinned twice count twice
     uint64_t regions = 0;        // now
     uint64_t most_pinned_bytes = 0;

@@ -57,11 +57,11 @@ class WatchedCache {
   bool keeps(std::span<const std::byte> memory) const;
 
   // Memory may be held that would otherwise stay pinned until the cache needs its room: at most half of what the limits
-  // permit is pinned, and no pin has failed because memory is short.
+  // permit is pinned.
   bool has_ample_room() const noexcept {
     const RegistrationCache::Options& limits = cache_.options();
     const RegistrationCache::Counters& now = cache_.counters();
-    return now.shortages == 0 && now.pinned_bytes <= limits.limit_bytes / 2 && now.regions <= limits.limit_regions / 2;
+    return now.pinned_bytes <= limits.limit_bytes / 2 && now.regions <= limits.limit_regions / 2;
   }
 
   Scope scope() const noexcept { return scope_; }

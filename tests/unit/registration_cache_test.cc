@@ -127,6 +127,20 @@ TEST_F(RegistrationCacheTest, MergingStaysWithinTheLimit) {
   EXPECT_EQ(count().hits, 1U);
 }
 
+TEST_F(RegistrationCacheTest, NothingIsShortWhereOnlyTheMergedRangeFails) {
+  open();
+  registrar_.set_room(12 * kPage);
+  use(0, 10 * kPage);
+  use(5 * kPage, 10 * kPage);  // 15 pages together
+  EXPECT_EQ(count().shortages, 0U);
+  Registration* const all = acquire(100 * kPage, 11 * kPage);
+  EXPECT_EQ(count().shortages, 1U) << "what was unused had to go";
+  EXPECT_FALSE(cache_->acquire(memory(200 * kPage, 2 * kPage)).ok());
+  EXPECT_EQ(count().shortages, 2U);
+  EXPECT_EQ(count().failures, 1U);
+  cache_->release(all);
+}
+
 // At most half as large again as what is asked for.
 TEST_F(RegistrationCacheTest, MergesAddHalfAtMost) {
   open();

@@ -14,7 +14,7 @@ FAULTS = [
           "if (both.size() >= wanted.size() + wanted.size() / 2)",
           UNIT, CACHE),
     Fault("rt_cache_any_error_evicts", "runtime/registration_cache/registration_cache.cc",
-          "status.code() == IBCOLL_ERR_NO_MEMORY && has_unused()", "has_unused()",
+          "  if (status.code() != IBCOLL_ERR_NO_MEMORY) return status;\n", "  if (status.ok()) return status;\n",
           UNIT, CACHE),
     Fault("rt_cache_the_limit_itself_is_too_much", "runtime/registration_cache/registration_cache.cc",
           "counters_.pinned_bytes <= options_.limit_bytes - bytes",
