@@ -2,6 +2,7 @@
 #include "runtime/context/drainer.h"
 
 #include <chrono>
+#include <new>
 
 #include "runtime/machine/own_thread.h"
 
@@ -23,7 +24,10 @@ void Drainer::run() noexcept {
   constexpr auto kPause = std::chrono::milliseconds(1);
   for (bool more = true; more && !ends_;) {
     if (lock_.try_lock()) {
-      network_.push();
+      try {
+        network_.push();
+      } catch (const std::bad_alloc&) {  // nothing is lost: the next pass finds it
+      }
       more = network_.unsent();
       if (!more) running_ = false;
       lock_.unlock();

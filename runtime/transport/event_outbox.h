@@ -48,7 +48,7 @@ class EventOutbox {
   // The next events may point into `memory`, until take_back() passes it to `release`.
   void lend(Lent memory) { lent_.push_back(memory); }
   bool has_lent() const { return !lent_.empty(); }
-  void reserve_lent(size_t count) { lent_.reserve(count); }
+  void reserve_lent(size_t count) { reserve(lent_, count); }
   template <typename Release>
   void take_back(Release&& release) {
     for (const Lent memory : lent_) release(memory);

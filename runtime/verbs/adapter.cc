@@ -70,7 +70,9 @@ Status Adapter::make_room(size_t queue_pairs) {
   if (completions_->cqe >= needed) return {};
   const int wanted = std::min(port().most_completions, 2 * needed);
   if (const int code = ibv_resize_cq(completions(), wanted); code != 0)
-    return verbs_error(name(), fmt::format("ibv_resize_cq to {} completions", wanted), code > 0 ? code : errno);
+    return verbs_error(name(),
+                       text_or("ibv_resize_cq", [&] { return fmt::format("ibv_resize_cq to {} completions", wanted); }),
+                       code > 0 ? code : errno);
   return {};
 }
 

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/verbs/channel.h"
 
-#include <fmt/format.h>
-
 namespace ibcoll::verbs {
 
 Status PinnedChannel::make(ibv_pd* domain) {
   if (memory_) return {};
   auto memory = std::make_unique<Channel>();
   const auto failed = [domain](size_t bytes) {
-    return verbs_error(ibv_get_device_name(domain->context->device), fmt::format("ibv_reg_mr of {} bytes", bytes),
-                       errno);
+    return verbs_error(ibv_get_device_name(domain->context->device), registering(bytes), errno);
   };
   MemoryRegion landing(
       ibv_reg_mr(domain, &memory->landing, sizeof memory->landing, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));

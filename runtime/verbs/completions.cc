@@ -23,7 +23,7 @@ bool is_own_fault(ibv_wc_status status) {
          status == IBV_WC_MW_BIND_ERR || status == IBV_WC_FATAL_ERR;
 }
 
-std::string error_text(const ibv_wc& done) {
+std::string describe(const ibv_wc& done) {
   switch (done.status) {
     case IBV_WC_RETRY_EXC_ERR:
       return "it does not answer any more (transport retry counter exceeded); has its process ended, or its link?";
@@ -34,8 +34,13 @@ std::string error_text(const ibv_wc& done) {
   }
 }
 
+std::string error_text(const ibv_wc& done) {
+  return text_or(kNoText, [&] { return describe(done); });
+}
+
 }  // namespace
 
+// Throws nothing: a completion that was taken is not there again.
 size_t Completions::poll() {
   ibv_wc done[kBatch];
   const int count = ibv_poll_cq(local_.adapter.completions(), kBatch, done);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
+#include <utility>
 
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
@@ -43,22 +45,21 @@ Status Connector::open(const Config& config) {
 }
 
 bool Connector::start(Peer& peer) {
-  // Each peer is in each list once at most. What changes from here on is not undone for want of memory.
+  // Each peer is in each list once at most.
   reserve_one(greeted_);
   reserve_one(local_.peers.with_queue_pair);
   sender_.reserve(local_.peers.with_queue_pair.capacity());
+  const size_t used = local_.peers.with_queue_pair.size(), most = local_.settings.most_queue_pairs;
+  Status status =
+      used < most
+          ? exposures_.with_room([&] { return peer.make_channel(local_.adapter.domain(), local_.settings.notify); })
+          : error(IBCOLL_ERR_TRANSPORT,
+                  "it would take queue pair number {}; IBCOLL_VERBS_QUEUE_PAIRS or the device allows {}", used + 1,
+                  most);
+  // Now nothing throws any more, so that no epoch is taken in vain: the peer would have to answer the next one in time.
   peer.connection.next_epoch();
   peer.new_keys.start();
-  const auto make = [&] {
-    Status made = peer.make_channel(local_.adapter.domain(), local_.settings.notify);
-    return made.ok() ? make_queue_pair(peer) : made;
-  };
-  const size_t used = local_.peers.with_queue_pair.size(), most = local_.settings.most_queue_pairs;
-  const Status status =
-      used < most ? local_.adapter.registrations().with_room(make)
-                  : error(IBCOLL_ERR_TRANSPORT,
-                          "it would take queue pair number {}; IBCOLL_VERBS_QUEUE_PAIRS or the device allows {}",
-                          used + 1, most);
+  if (status.ok()) status = make_queue_pair(peer);
   if (!status.ok()) {
     recovery_.lack(peer, status);
     return false;
@@ -75,6 +76,23 @@ bool Connector::start(Peer& peer) {
   peer.liveness.may_take_until(time + kDrainTimeout + 2 * manager_->delay_of_loss());
   greeted_.push_back(&peer);
   return true;
+}
+
+// A shortage of memory delays them.
+void Connector::connect_drained() {
+  const auto begins = [](const Peer* peer) {
+    return peer && peer->connection.is(State::kNew) && peer->connection.epoch() > 0 && !peer->liveness.lost() &&
+           (peer->sending.has_unconsumed() || peer->connection.wants_another());
+  };
+  while (std::exchange(has_drained_, false)) {
+    try {
+      for (const std::unique_ptr<Peer>& peer : local_.peers.all())
+        if (begins(peer.get())) start(*peer);
+    } catch (const std::bad_alloc&) {
+      has_drained_ = true;
+      throw;
+    }
+  }
 }
 
 Greeting Connector::my_greeting(const Peer& peer) const {
@@ -95,17 +113,20 @@ Greeting Connector::my_greeting(const Peer& peer) const {
 
 Status Connector::make_queue_pair(Peer& peer) {
   std::vector<Peer*>& with_queue_pair = local_.peers.with_queue_pair;
-  if (Status status = local_.adapter.make_room(with_queue_pair.size() + 1); !status.ok()) return status;
   ibv_qp_init_attr wanted{};
   wanted.send_cq = wanted.recv_cq = local_.adapter.completions();
-  wanted.cap = {kSendDepth + 1, kReceiveDepth, 1, 1, kMostInline};
   wanted.qp_type = IBV_QPT_RC;
-  QueuePair made(ibv_create_qp(local_.adapter.domain(), &wanted));
-  if (!made) {
-    wanted.cap = {kSendDepth + 1, kReceiveDepth, 1, 1, 0};  // a device without inline data
-    made.reset(ibv_create_qp(local_.adapter.domain(), &wanted));
-  }
-  if (!made) return verbs_error(local_.adapter.name(), "ibv_create_qp (reliable connection)", errno);
+  QueuePair made;
+  const Status status = exposures_.with_room([&]() -> Status {
+    if (Status room = local_.adapter.make_room(with_queue_pair.size() + 1); !room.ok()) return room;
+    for (const uint32_t most_inline : {kMostInline, 0u}) {  // a device without inline data
+      wanted.cap = {kSendDepth + 1, kReceiveDepth, 1, 1, most_inline};
+      made.reset(ibv_create_qp(local_.adapter.domain(), &wanted));
+      if (made) return {};
+    }
+    return verbs_error(local_.adapter.name(), "ibv_create_qp (reliable connection)", errno);
+  });
+  if (!status.ok()) return status;
   peer.connection.opened(std::move(made), wanted.cap.max_inline_data);
   peer.sending.queue = {};
   with_queue_pair.push_back(&peer);
@@ -129,6 +150,7 @@ Status Connector::get_ready(Peer& peer, const Greeting& theirs) {
   attributes.dest_qp_num = theirs.queue_pair;
   attributes.rq_psn = theirs.first_packet;
   attributes.min_rnr_timer = 12;
+  peer.new_keys.reserve(theirs.rekeys);
   int code = ibv_modify_qp(peer.connection.queue_pair(), &attributes,
                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);

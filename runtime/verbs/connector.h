@@ -23,8 +23,13 @@ class Connector {
   // From now on no peer may connect for the first time.
   void leave() { leaving_ = true; }
 
-  // From kNew to kGreeting. False: the peer has failed instead.
+  // From kNew to kGreeting. False: the peer has failed instead. Throws std::bad_alloc, and nothing has changed. May end
+  // rests, and so poll.
   bool start(Peer& peer);
+  // A connection has drained. If something is to be sent to its peer, or that has begun another one, connect_drained()
+  // does so too: else the next message connects.
+  void note_drained() { has_drained_ = true; }
+  void connect_drained();
   // Peers whose greeting is awaited.
   const std::vector<Peer*>& greeted() const { return greeted_; }
   // No greeting of this peer is awaited any more.
@@ -74,6 +79,7 @@ class Connector {
   std::vector<Peer*> greeted_;
   Time no_greeting_before_ = 0;  // but as an answer
   bool leaving_ = false;
+  bool has_drained_ = false;
   std::atomic<bool> unsent_ = false;
   std::atomic<Time> started_at_ = 0;  // the last connection
   uint64_t connections_ = 0, reconnections_ = 0;

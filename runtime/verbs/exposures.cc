@@ -37,7 +37,7 @@ Status Exposures::pin(Exposure& exposure) {
     exposure.exact.reset(ibv_reg_mr(adapter.domain(), exposure.memory.data(), exposure.memory.size(),
                                     static_cast<unsigned>(IBV_ACCESS_LOCAL_WRITE | remote)));
     if (exposure.exact) return {};
-    return verbs_error(adapter.name(), fmt::format("ibv_reg_mr of {} bytes", exposure.memory.size()), errno);
+    return verbs_error(adapter.name(), registering(exposure.memory.size()), errno);
   });
 }
 
@@ -152,7 +152,7 @@ void Exposures::rest(Peer& peer, const RemoteRegion& region) {
   const WatchedCache& registrations = local_.adapter.registrations();
   std::vector<uint32_t>& resting = peer.exposed.resting();
   const bool stays_pinned = exposure->memory.size() <= kLongestResting && exposure->registration &&
-                            registrations.has_ample_room() && registrations.keeps(exposure->memory);
+                            registrations.has_ample_room() && registrations.keeps(exposure->memory) && pause_.over();
   if (stays_pinned && resting.size() == kMostResting) end_rest(peer, resting.front());
   if (!stays_pinned || !exposure->bound || !peer.connection.ready()) return conceal(peer, region);
   peer.exposed.remove(exposure->number);
@@ -193,8 +193,17 @@ bool Exposures::heed_shortage() {
   if (shortages == shortages_) [[likely]]
     return false;
   shortages_ = shortages;
-  end_rests();
+  make_room();
   return true;
+}
+
+// True: memory that rested has become free.
+bool Exposures::make_room() {
+  pause_.begin();
+  const auto rests = [](const std::unique_ptr<Peer>& peer) { return peer && !peer->exposed.resting().empty(); };
+  const bool any = std::any_of(local_.peers.all().begin(), local_.peers.all().end(), rests);
+  end_rests();
+  return any;
 }
 
 // True: a window on the same pages. Pages may have been unmapped and mapped again since, which the cache knows.

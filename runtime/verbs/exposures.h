@@ -5,6 +5,7 @@
 // to be exposed to the same peer again. Without windows, a memory region of exactly the range.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,26 @@
 namespace ibcoll::verbs {
 
 class Completions;
+
+// After a shortage of memory no window rests for a while: 32 times, after the next one 64 times, and so on. What a
+// shortage costs, a failed registration and the windows to bind again, is spread over so many messages.
+class RestPause {
+ public:
+  void begin() {
+    left_ = next_;
+    next_ = std::min(2 * next_, kLongest);
+  }
+  // Asked each time.
+  bool over() {
+    if (left_ == 0) return true;
+    --left_;
+    return false;
+  }
+
+ private:
+  static constexpr uint32_t kFirst = 32, kLongest = 1 << 15;
+  uint32_t left_ = 0, next_ = kFirst;
+};
 
 class Exposures {
  public:
@@ -32,6 +53,13 @@ class Exposures {
   void end_rests();
   // The same where memory to pin was short since the last time. True: it was.
   bool heed_shortage();
+  // Returns the result of `make`. If that is a shortage of memory: the result when nothing is pinned beyond its use.
+  template <typename Make>
+  Status with_room(Make make) {
+    Status status = local_.adapter.registrations().with_room(make);
+    if (status.code() != IBCOLL_ERR_NO_MEMORY || !make_room()) return status;
+    return local_.adapter.registrations().with_room(make);
+  }
   // A small put, under the same rights that the device enforces on a large one. False: the peer has none.
   bool write(const Peer& peer, const SlotHeader& header, const std::byte* payload);
 
@@ -57,6 +85,7 @@ class Exposures {
   Status pin(Exposure& exposure);
   void unpin(Exposure& exposure);
   bool make_key(Exposure& exposure);
+  bool make_room();
   RemoteRegion refuse(const Status& why);
   class Bound;
   uint64_t invalidate(Peer& peer, std::span<const uint32_t> numbers);
@@ -71,6 +100,7 @@ class Exposures {
   std::vector<Window> free_windows_;
   uint64_t not_exposed_ = 0;
   uint64_t shortages_ = 0;  // that were heeded
+  RestPause pause_;
 };
 
 }  // namespace ibcoll::verbs

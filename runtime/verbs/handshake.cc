@@ -94,7 +94,7 @@ void Connector::rest_after(Time begin) {
 
 void Connector::on_greeting(const Greeting& theirs) {
   if (theirs.job != local_.job || theirs.to != static_cast<uint32_t>(local_.rank) || !theirs.fits()) return;
-  Peer* const found = local_.peers.find_or_make(static_cast<int>(theirs.from));
+  Peer* const found = local_.find_or_make(static_cast<int>(theirs.from));
   if (found == nullptr) return;
   // A rank that leaves would read no message, and accepts no first connection. A connection that broke may be made
   // again, because the peer still needs the goodbye.

@@ -16,7 +16,7 @@
 namespace ibcoll::verbs {
 
 using State = Connection::State;
-using Outbox = EventOutbox<Peer, Peer*>;  // lends landing slots: a peer for each of its slots
+using Outbox = EventOutbox<Peer, Peer*>;  // lends landing slots: those of a peer
 
 constexpr Time kMillisecond = 1'000'000;
 
@@ -48,10 +48,12 @@ class Peers {
     if (!peer) {
       peer = std::make_unique<Peer>();
       peer->rank = rank;
+      ++made_;
       processes.add_if_local(rank, addresses_[static_cast<size_t>(rank)].process);
     }
     return peer.get();
   }
+  size_t made() const { return made_; }
 
   std::vector<Peer*> with_queue_pair;
   ProcessWatch processes{ProcessWatch::Until::kEnding};
@@ -59,6 +61,7 @@ class Peers {
  private:
   const int own_rank_;
   std::vector<std::unique_ptr<Peer>> by_rank_;
+  size_t made_ = 0;
   std::vector<Address> addresses_;
 };
 
@@ -70,6 +73,15 @@ struct Local {
   Adapter adapter;
   Peers peers;
   Outbox outbox;
+
+  // As in Peers. With room for what the outbox may have to keep of it.
+  Peer* find_or_make(int peer_rank) {
+    if (Peer* const peer = peers.find(static_cast<size_t>(peer_rank))) [[likely]]
+      return peer;
+    outbox.reserve_failures(peers.made() + 1);
+    outbox.reserve_lent(peers.made() + 1);
+    return peers.find_or_make(peer_rank);
+  }
 };
 
 }  // namespace ibcoll::verbs

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/verbs/objects.h"
 
+#include <fmt/format.h>
+
 #include "runtime/registration_cache/memlock.h"
 
 namespace ibcoll::verbs {
@@ -32,9 +34,13 @@ std::string advice(std::string_view call, int code) {
   }
 }
 
-Status verbs_error(std::string_view device, std::string_view call, int code) {
+Status verbs_error(std::string_view device, std::string_view call, int code) noexcept {
   return error(code == ENOMEM ? IBCOLL_ERR_NO_MEMORY : IBCOLL_ERR_SYSTEM, "{}: {}: {}; {}", device, call,
-               std::strerror(code), advice(call, code));
+               std::strerror(code), text_or("see dmesg", [&] { return advice(call, code); }));
+}
+
+std::string registering(size_t bytes) noexcept {
+  return text_or("ibv_reg_mr", [&] { return fmt::format("ibv_reg_mr of {} bytes", bytes); });
 }
 
 }  // namespace ibcoll::verbs

@@ -41,6 +41,8 @@ using AddressHandle = std::unique_ptr<ibv_ah, Destroy<ibv_destroy_ah>>;
 std::string advice(std::string_view call, int code);
 
 // "mlx5_0: ibv_reg_mr of 65536 bytes: Cannot allocate memory; <what to try>". NO_MEMORY for ENOMEM, else SYSTEM.
-Status verbs_error(std::string_view device, std::string_view call, int code);
+Status verbs_error(std::string_view device, std::string_view call, int code) noexcept;
+// "ibv_reg_mr of 65536 bytes"
+std::string registering(size_t bytes) noexcept;
 
 }  // namespace ibcoll::verbs

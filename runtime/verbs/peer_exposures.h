@@ -62,6 +62,8 @@ class NewKeys {
   // This rank's have been sent.
   bool sent() const { return sent_; }
   void mark_sent() { sent_ = true; }
+  // expect() and take() of that many allocate nothing.
+  void reserve(uint16_t count) { known_.reserve(count); }
   // As their greeting promises.
   void expect(uint16_t count) {
     expected_ = count;

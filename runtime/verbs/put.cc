@@ -25,6 +25,7 @@ PutResult Sender::put(Peer& peer, const RemoteRegion& to, std::span<const std::b
     pump(peer);
     return PutResult::kDone;
   }
+  local_.outbox.reserve_sent(puts_pending_);
   const Result<Registration*> source =
       local_.adapter.registrations().acquire({const_cast<std::byte*>(from.data()), from.size()});
   if (!source.ok()) report_copies(source.status());

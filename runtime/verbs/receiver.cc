@@ -45,12 +45,14 @@ size_t Receiver::take_from_slots(std::span<Event> events) {
 bool Receiver::take_message(Peer& peer, Event& event) {
   if (!peer.has_message()) return false;
   SlotHeader header;
+  if (!peer.receiving.has_unreleased()) local_.outbox.lend(&peer);
   const Slot& slot = peer.receiving.take_next(header);
   const uint64_t sequence = peer.receiving.handed_out();
-  local_.outbox.lend(&peer);
   if (header.sequence != sequence || header.bytes > kSlotPayload) [[unlikely]] {
-    recovery_.fail(peer, fmt::format("its message {} came where message {} was due: a fault of ibcoll", header.sequence,
-                                     sequence));
+    recovery_.fail(peer, text_or(kNoText, [&] {
+                     return fmt::format("its message {} came where message {} was due: a fault of ibcoll",
+                                        header.sequence, sequence);
+                   }));
     return false;
   }
   peer.sending.is_consumed(header.consumed);

@@ -51,6 +51,8 @@ class Receiving {
 
   // ---- credit
   uint64_t released() const { return released_; }
+  // Something was handed out since the last release().
+  bool has_unreleased() const { return released_ != handed_out_; }
   // The slots of all that was handed out may be written again.
   void release() { released_ = handed_out_; }
   // The peer would run out of slots if it was not notified now.

@@ -43,8 +43,7 @@ void Recovery::drained(Peer& peer) {
   log(LogLevel::kDebug, "verbs: rank {}: the connection to rank {} is drained, epoch {}", local_.rank, peer.rank,
       peer.connection.epoch());
   if (peer.liveness.lost()) return give_up(peer);
-  // If nothing is to be sent, the next message connects.
-  if (peer.sending.has_unconsumed() || peer.connection.wants_another()) connector_.start(peer);
+  connector_.note_drained();
 }
 
 // False: too many connections in a row have carried no message in either direction.
@@ -54,8 +53,10 @@ bool Recovery::may_reconnect(Peer& peer) {
 
 void Recovery::connect_anew(Peer& peer) {
   if (!peer.connection.is(State::kDraining) && !may_reconnect(peer))
-    return fail(peer,
-                fmt::format("{} connections in a row broke before anything came through", peer.liveness.attempts()));
+    return fail(peer, text_or(kNoText, [&] {
+                  return fmt::format("{} connections in a row broke before anything came through",
+                                     peer.liveness.attempts());
+                }));
   break_connection(peer, peer.connection.epoch() + 1);
 }
 
@@ -72,13 +73,15 @@ bool Recovery::try_again(Peer& peer) {
 
 void Recovery::fail(Peer& peer, std::string_view why) {
   if (peer.liveness.lost()) return;
-  peer.liveness.lose(fmt::format("rank {}: verbs: lost rank {}: {}", local_.rank, peer.rank, why), IBCOLL_OK);
+  peer.liveness.lose(
+      text_or(kNoText, [&] { return fmt::format("rank {}: verbs: lost rank {}: {}", local_.rank, peer.rank, why); }),
+      IBCOLL_OK);
   lose(peer);
 }
 
 void Recovery::lack(Peer& peer, const Status& what) {
   if (peer.liveness.lost()) return;
-  peer.liveness.lose(fmt::format("verbs: {}", what.text()), what.code());
+  peer.liveness.lose(text_or(kNoText, [&] { return fmt::format("verbs: {}", what.text()); }), what.code());
   if (!peer.is_leaving()) report(peer);
   lose(peer);
 }

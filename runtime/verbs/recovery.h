@@ -9,12 +9,15 @@
 
 namespace ibcoll::verbs {
 
+constexpr const char* kNoText = "out of memory";      // where the text of a failure finds none
 constexpr Time kDrainTimeout = 1'000 * kMillisecond;  // for the last completions of a queue pair in the error state
 
 class Recovery {
  public:
   Recovery(Local& local, WorkRequests& requests, Exposures& exposures, Sender& sender, Connector& connector)
       : local_(local), requests_(requests), exposures_(exposures), sender_(sender), connector_(connector) {}
+
+  // These throw nothing: they run in a poll of the completion queue, which has taken other completions as well.
 
   // Nothing is written any more. The next connection has at least this epoch. No effect on one that is broken already.
   void break_connection(Peer& peer, uint32_t next_epoch);

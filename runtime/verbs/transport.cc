@@ -113,7 +113,7 @@ inline Peer* Transport::ready_to_send(int rank) {
 }
 
 Peer* Transport::get_ready_to_send(int rank) {
-  Peer* const peer = local_.peers.find_or_make(rank);
+  Peer* const peer = local_.find_or_make(rank);
   if (peer == nullptr) return nullptr;
   if (peer->liveness.left()) {
     recovery_.fail(*peer, "it has left the job");
@@ -154,7 +154,7 @@ RemoteRegion Transport::expose(int rank, std::span<std::byte> memory) {
 
 // send() binds the window, by the same call of the device.
 RemoteRegion Transport::expose_with_next(int rank, std::span<std::byte> memory) {
-  Peer* const peer = local_.peers.find_or_make(rank);
+  Peer* const peer = local_.find_or_make(rank);
   if (peer == nullptr || peer->connection.is(State::kFailed) || memory.empty()) return {};
   return exposures_.expose(*peer, memory);
 }
@@ -204,6 +204,7 @@ void Transport::push() {
   if (local_.settings.notify == Notify::kMemory) receiver_.look_at_slots();
   if (!connector_.greeted().empty() || polls_ % kPollsPerGreeting == 0) connector_.serve_greetings();
   if (recovery_.draining() > 0) completions_.end_late_drains();
+  connector_.connect_drained();
   sender_.retry_pumps();
   connector_.look_for_unsent();
 }

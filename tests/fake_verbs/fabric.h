@@ -9,6 +9,7 @@
 #include <random>
 
 #include "tests/fake_verbs/script.h"
+#include "tests/multiprocess/refuse_memory.h"
 
 namespace ibcoll::fake_verbs {
 
@@ -60,7 +61,15 @@ class Fabric {
 };
 
 Fabric& fabric();
-using Lock = std::lock_guard<std::mutex>;
+// What the fabric itself allocates is not refused: a device takes it elsewhere.
+class Lock {
+ public:
+  explicit Lock(std::mutex& mutex) : held_(mutex) {}
+
+ private:
+  std::lock_guard<std::mutex> held_;
+  multiprocess::GivenMemory given_;
+};
 
 // A rank's way to the device.
 struct Context {

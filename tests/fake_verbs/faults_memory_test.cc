@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory that a device does not take, and devices that promise little.
+#include <fmt/format.h>
+
 #include <new>
+#include <utility>
 
 #include "tests/fake_verbs/faulty.h"
 #include "tests/multiprocess/refuse_memory.h"
@@ -60,7 +63,55 @@ TEST_F(FaultTest, AConnectionThatLacksMemoryIsMadeLater) {
     if (!lost(*world, 0, 1).empty()) continue;
     ASSERT_TRUE(sent || world->send(0, 1, numbered(1), {}));
     ASSERT_TRUE(world->pump_until([&] { return world->messages(1, 0) == 1 || !lost(*world, 0, 1).empty(); }));
+    EXPECT_EQ(world->counter(0, "reconnections"), 0) << "the first epoch was taken in vain";
   }
+}
+
+// A connection breaks, and is made anew, or cannot be: each allocation of rank 0 is refused, one after the other. What
+// a poll has taken from the device is not lost for that.
+TEST_F(FaultTest, AConnectionThatBreaksWhereMemoryIsShortIsMadeAnewOrLost) {
+  struct Variant {
+    ibv_wc_status write;
+    int queue_pair;
+    const char* text;
+  };
+  for (const Variant& variant : {Variant{IBV_WC_RETRY_EXC_ERR, 0, ""},
+                                 {IBV_WC_RETRY_EXC_ERR, ENOMEM, "ibv_create_qp (reliable connection)"},
+                                 {IBV_WC_GENERAL_ERR, 0, "vendor error"}})
+    for (uint64_t nth = 1, refused = 1; refused; ++nth) {
+      SCOPED_TRACE(fmt::format("{}, allocation {}", variant.text, nth));
+      begin(conformance::test_seed() + nth);
+      auto world = make_connected(2);
+      ASSERT_TRUE(world);
+      rank(0).faults.execute = [=, first = true](const ibv_send_wr&) mutable {
+        return std::exchange(first, false) ? Outcome{variant.write} : Outcome();
+      };
+      ASSERT_TRUE(world->send(0, 1, numbered(1), {}));
+      rank(0).faults.create_qp = [=](ibv_qp_type) { return variant.queue_pair; };
+      world->put_to_sleep(0);
+      const auto done = [&] { return world->messages(1, 0) == 1 || multiprocess::allocation_refused(); };
+      bool failed = false;
+      multiprocess::refuse_allocation(nth);
+      for (int i = 0; i < 3'000 && !failed && !done(); ++i) {
+        Event event;
+        try {
+          failed = world->at(0).poll({&event, 1}) == 1 && event.kind == Event::Kind::kPeerFailed;
+        } catch (const std::bad_alloc&) {
+        }
+        const multiprocess::GivenMemory given;
+        world->pump();
+      }
+      refused = multiprocess::allocation_refused();
+      multiprocess::refuse_allocation(0);
+      world->wake_up(0);
+      if (variant.text[0] == '\0') {
+        EXPECT_TRUE(world->pump_until([&] { return world->messages(1, 0) == 1; }));
+        EXPECT_TRUE(world->pump_until([&] { return world->counter(0, "reconnections") == 1; }));
+      } else if (!failed) {
+        EXPECT_TRUE(world->pump_until([&] { return !lost(*world, 0, 1).empty(); }));
+        if (!refused) expect_text(lost(*world, 0, 1), variant.text);
+      }
+    }
 }
 
 // The same of memory that is exposed: what was refused leaves nothing behind.

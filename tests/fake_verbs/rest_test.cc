@@ -115,7 +115,7 @@ TEST_F(RestTest, AllEndTogether) {
   EXPECT_EQ(taken.signaled, 1u);
 }
 
-// What is pinned for them is what another region lacks. After that none rests any more.
+// What is pinned for them is what another region lacks. After that none rests for a while.
 TEST_F(RestTest, AShortageEndsThemAll) {
   for (size_t i = 1; i <= 3; ++i) ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_.subspan(1000 * i, 5000)));
   lack_memory_until_ended(3);
@@ -126,8 +126,36 @@ TEST_F(RestTest, AShortageEndsThemAll) {
   world_->conceal(1, 0, region);
   EXPECT_EQ(world_->counter(1, "not_exposed"), 0);
   const uint64_t bound = binds();
-  for (int i = 0; i < 2; ++i) ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
-  EXPECT_EQ(binds(), bound + 2);
+  for (int i = 0; i < 40; ++i) ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
+  EXPECT_EQ(binds(), bound + 33);
+}
+
+// Each of them costs a failed registration, so that they have to become rare.
+TEST_F(RestTest, ShortagesInARowEndThemForLongerAndLonger) {
+  std::vector<std::vector<std::byte>> others;  // of which the cache knows none yet
+  const auto binds_after_a_shortage = [&] {
+    put_and_rest(memory_);
+    lack_memory_until_ended(1);
+    world_->conceal(1, 0, world_->at(1).expose(0, others.emplace_back(kBytes)));
+    const uint64_t bound = binds();
+    for (int i = 0; i < 200; ++i) put_and_rest(memory_);
+    return binds() - bound;
+  };
+  EXPECT_EQ(binds_after_a_shortage(), 33u);
+  EXPECT_EQ(binds_after_a_shortage(), 65u);
+  EXPECT_EQ(binds_after_a_shortage(), 129u);
+}
+
+TEST_F(RestTest, AShortageOfAConnectionEndsThemToo) {
+  world_.reset();
+  begin(conformance::test_seed());
+  world_ = make_connected(3, {"IBCOLL_VERBS_WINDOWS=on"});
+  ASSERT_TRUE(world_);
+  ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
+  lack_memory_until_ended(1);
+  ASSERT_TRUE(world_->send(1, 2, numbered(1), {}));
+  EXPECT_TRUE(world_->pump_until([&] { return world_->messages(2, 1) == 1 || !lost(*world_, 1, 2).empty(); }));
+  EXPECT_EQ(lost(*world_, 1, 2), "");
 }
 
 TEST_F(RestTest, AShortageOfASenderEndsThemToo) {

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 namespace {
 
@@ -44,6 +45,9 @@ void refuse_allocation(uint64_t nth) {
   refused = false;
 }
 bool allocation_refused() { return refused; }
+
+GivenMemory::GivenMemory() : left_(std::exchange(left, 0)) {}
+GivenMemory::~GivenMemory() { left = left_; }
 
 }  // namespace ibcoll::multiprocess
 

@@ -12,4 +12,16 @@ void refuse_allocation(uint64_t nth);
 // Since then one was refused.
 bool allocation_refused();
 
+// While there is one, allocations of this thread are given, and do not count.
+class GivenMemory {
+ public:
+  GivenMemory();
+  ~GivenMemory();
+  GivenMemory(const GivenMemory&) = delete;
+  GivenMemory& operator=(const GivenMemory&) = delete;
+
+ private:
+  uint64_t left_;
+};
+
 }  // namespace ibcoll::multiprocess
