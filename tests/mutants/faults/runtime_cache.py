@@ -37,6 +37,7 @@ FAULTS = [
           "!ucx::is_needed(ucx::Fault::kMremap)) return {};", "ucx::is_needed(ucx::Fault::kMremap)) return {};",
           UNIT, "MemoryHooks*"),
     Fault("rt_cache_regions_of_one_more", "runtime/registration_cache/registration_cache.cc",
-          "counters_.regions + regions <= options_.limit_regions", "counters_.regions + regions <= options_.limit_regions + regions",
+          "counters_.regions + regions <= options_.limit_regions",
+          "counters_.regions + regions <= options_.limit_regions + regions",
           UNIT, CACHE),
 ]

@@ -99,7 +99,7 @@ FAULTS = [
           "status.code() != IBCOLL_ERR_NO_MEMORY || !make_room()", "true",
           FAKE_VERBS, "RestTest*"),
     Fault("verbs_epoch_before_its_memory", "runtime/verbs/connector.cc",
-          "bool Connector::start(Peer& peer) {\n", "bool Connector::start(Peer& peer) {\n  peer.connection.next_epoch();\n",
+          "  // Each peer is in each list once at most.\n", "  peer.connection.next_epoch();\n",
           FAKE_VERBS, "*LacksMemory*:*Reconnect*"),
     Fault("verbs_no_connection_after_a_drain", "runtime/verbs/recovery.cc",
           "  connector_.note_drained();\n", "",
