@@ -22,7 +22,9 @@ enum class WaitKind : uint8_t {
   kReceivedFrom,
   kLanding,
   kFlushed,
-  // flags in the node window, which have to be polled
+  // no event ends these, they have to be polled
+  kPassed,
+  // flags in the node window
   kStep,
   kSoleStep,
   kOwnStep,
@@ -30,12 +32,14 @@ enum class WaitKind : uint8_t {
   kAllPublished,
   kPartOrLanding
 };
+constexpr bool is_polled(WaitKind kind) noexcept { return kind >= WaitKind::kPassed; }
 constexpr bool polls_window(WaitKind kind) noexcept { return kind >= WaitKind::kStep; }
 
 struct Wait {
   WaitKind kind = WaitKind::kNone;
   int peer = -1;  // team rank, or a rank of the node window
-  // Bytes (of kReceivedFrom: that may be missing), puts that may be left, parts of a step, or the address of parts().
+  // Bytes (of kReceivedFrom: that may be missing), puts that may be left, passes, parts of a step, or the address of
+  // parts().
   uint64_t value = 0;
   // How many parts kPartOrLanding awaits of each local rank.
   const uint32_t* parts() const noexcept { return reinterpret_cast<const uint32_t*>(value); }
@@ -74,6 +78,8 @@ class CommBackend {
 
   virtual bool satisfied(const Wait& wait) noexcept = 0;
   virtual void suspend(const Wait& wait) noexcept = 0;
+  // Of the engine over its transports, since it was made.
+  virtual uint64_t passes() const noexcept = 0;
   // Once such a wait is satisfied.
   virtual int take_arrival() noexcept = 0;
   virtual int take_landing() noexcept = 0;

@@ -55,6 +55,13 @@ const CostModel* Selection::steady_model_for(const TeamProfile& team, const Args
   return deterministic_ && args.reduction.op && !args.reduction.exact() ? &team.steady_model : nullptr;
 }
 
+// The model of calls of this scheme: of zero-copy messages none goes to a rank that is not there.
+static CostModel model_for(const TeamProfile& team, ibcoll_scheme_t scheme) noexcept {
+  CostModel model = team.model;
+  if (scheme == IBCOLL_SCHEME_ZERO_COPY) model.eager_bytes = model.spill_bytes = 0;
+  return model;
+}
+
 // nullptr: the file has no choice for such calls, or none that applies.
 const Tuning::Entry* Selection::timed(const TeamProfile& team, const Args& args, ibcoll_scheme_t scheme,
                                       const Shape& shape, const std::vector<Candidate>& all) const {
@@ -71,7 +78,7 @@ Result<Choice> Selection::choose(const TeamProfile& team, Args& args, const Forc
   args.fixed_order = deterministic_;
   const Shape shape = shape_of(team.shape, args);
   const Result<std::vector<Candidate>> all =
-      candidates(args.collective, shape, team.model, forced, steady_model_for(team, args), weighing_);
+      candidates(args.collective, shape, model_for(team, scheme), forced, steady_model_for(team, args), weighing_);
   if (!all.ok()) return all.status();
   return candidate(all.value(), timed(team, args, scheme, shape, all.value())).choice;
 }
@@ -80,9 +87,9 @@ Result<std::string> Selection::explain(const TeamProfile& team, const Args& args
                                        ibcoll_scheme_t scheme) const {
   const Shape shape = shape_of(team.shape, args);
   const Result<std::vector<Candidate>> all =
-      candidates(args.collective, shape, team.model, forced, steady_model_for(team, args), weighing_);
+      candidates(args.collective, shape, model_for(team, scheme), forced, steady_model_for(team, args), weighing_);
   if (!all.ok()) return all.status();
-  Json decision = ibcoll::explain(args.collective, shape, team.model, forced, all.value(), weighing_);
+  Json decision = ibcoll::explain(args.collective, shape, model_for(team, scheme), forced, all.value(), weighing_);
   if (const Tuning::Entry* const entry = timed(team, args, scheme, shape, all.value())) {
     decision.set("algorithm", candidate(all.value(), entry).choice.name());
     decision.set("reason", fmt::format("read from the tuning file, timed in {} calls", entry->trials));

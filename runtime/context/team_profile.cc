@@ -8,8 +8,10 @@
 namespace ibcoll {
 namespace {
 
-CostModel model_of(const JoinedJob& job, const Shape& team, bool steady) {
+CostModel model_of(const JoinedJob& job, const EngineLimits& limits, const Shape& team, bool steady) {
   CostModel m;
+  m.eager_bytes = static_cast<double>(limits.eager_bytes);
+  m.spill_bytes = static_cast<double>(limits.spill_bytes);
   const MemoryModel memory = steady ? MemoryModel{} : job.memory_model;
   if (memory.copy_us_per_byte > 0) m.copy_us = memory.copy_us_per_byte;
   m.cached_copy_us = std::min(m.cached_copy_us, m.copy_us);
@@ -43,9 +45,9 @@ CostModel model_of(const JoinedJob& job, const Shape& team, bool steady) {
 
 }  // namespace
 
-void TeamProfile::fill_models(const JoinedJob& job) {
-  model = model_of(job, shape, false);
-  steady_model = model_of(job, shape, true);
+void TeamProfile::fill_models(const JoinedJob& job, const EngineLimits& limits) {
+  model = model_of(job, limits, shape, false);
+  steady_model = model_of(job, limits, shape, true);
 }
 
 }  // namespace ibcoll

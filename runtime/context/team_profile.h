@@ -4,6 +4,7 @@
 
 #include "runtime/collectives/framework/algorithm.h"
 #include "runtime/context/join.h"
+#include "runtime/engine/engine.h"
 
 namespace ibcoll {
 
@@ -12,8 +13,8 @@ struct TeamProfile {
   CostModel model;
   CostModel steady_model;  // from nothing that was timed: the same in every run
 
-  // The models follow from the shape and from what the job has timed.
-  void fill_models(const JoinedJob& job);
+  // The models follow from the shape, from what the job has timed, and from how much may go to ranks that are late.
+  void fill_models(const JoinedJob& job, const EngineLimits& limits);
 };
 
 }  // namespace ibcoll

@@ -111,14 +111,14 @@ Status Teams::complete(TeamHandle& handle, uint64_t offset, bool may_copy) {
   NodeWindow* const window = team.window();
   TeamProfile& profile = handle.profile;
   if (handle.shared_window.empty()) {
-    profile.fill_models(job_);
+    profile.fill_models(job_, progress_.engine().limits());
     if (window) window->place(handle.lone_window.get(), 0, {});
     return {};
   }
   WindowLocation& place = handle.shared_window.front().place;
   place.offset = offset;
   profile.shape.single_copy = may_copy && profile.shape.nodes == 1 && job_.shm->node().all_may_copy(place.jobs);
-  profile.fill_models(job_);
+  profile.fill_models(job_, progress_.engine().limits());
   const int p = window->size();
   const NodeWindow::Limits limits{profile.model.read_from(p), profile.model.stream_from(p, windows_.area_bytes()),
                                   static_cast<uint64_t>(profile.model.leaves_caches(p))};

@@ -77,6 +77,7 @@ void Engine::end_rests() noexcept {
 // ---------------------------------------------------------------- progress
 
 bool Engine::progress(uint32_t looks) noexcept {
+  ++passes_;
   bool moved = scheduler_.retry_blocked();
   moved |= take_messages(scheduler_.waits_for_messages_only() ? looks : 1);
   if (scheduler_.waits_for_memory()) moved |= scheduler_.look_at_memory();

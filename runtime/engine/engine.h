@@ -72,6 +72,7 @@ class Engine {
   bool idle() const noexcept;
   // Since the start: messages and completions of transports, and what the scheduler counts.
   uint64_t events() const noexcept { return handled_ + scheduler_.events(); }
+  uint64_t passes() const noexcept { return passes_; }
   // One line per collective in flight.
   std::string describe() const;
   // The launcher, which knows best how a rank ended, reports that it has: where its failure is known already, this is
@@ -127,6 +128,7 @@ class Engine {
   Team* last_team_ = nullptr;
   std::vector<std::pair<uint64_t, Status>> failed_teams_;  // epoch and failure, of teams that were freed
   uint64_t handled_ = 0;
+  uint64_t passes_ = 0;
   bool credit_due_ = false;
   bool failed_ = false;
 };

@@ -55,6 +55,8 @@ class Exchange final : public CommBackend {
   bool runnable() noexcept { return satisfied(wait_); }
   const Wait& wait() const noexcept { return wait_; }
   bool polls_memory() const noexcept { return polls_window(wait_.kind); }
+  // No event ends the wait.
+  bool is_polled() const noexcept { return ibcoll::is_polled(wait_.kind); }
   // The task waits for an arrival, and may send to peers that are late.
   bool awaits_arrival() const noexcept { return wait_.kind == WaitKind::kArrival && outgoing_.spills(); }
   // The bell of the rank of the node that the wait is for.
@@ -69,6 +71,8 @@ class Exchange final : public CommBackend {
   // this one has not written to takes memory, and many messages would delay ranks that are late anyway.
   static constexpr uint64_t kMostAsked = 16;
   void ask_awaited() noexcept;
+
+  uint64_t passes() const noexcept override { return team().engine().passes(); }
 
   // ---- notes
 

@@ -99,6 +99,9 @@ std::string describe_flush(const Exchange& x, const Wait&) {
                      x.incoming().describe_landed());
 }
 
+bool passed(Exchange& x, const Wait& wait) { return x.passes() >= wait.value; }
+int no_bell(const Exchange&, const Wait&) { return Exchange::kNoBell; }
+
 // ---------------------------------------------------------------- the node window
 
 // Data of other nodes are awaited by the leader of this node.
@@ -210,6 +213,7 @@ constinit const WaitRule kWaitRules[] = {
     /* kReceivedFrom */ {landed_from, describe_sender, ask_peer, sender_ended, nullptr},
     /* kLanding */ {has_landing, describe_data, ask_all, ends_nothing, nullptr},
     /* kFlushed */ {flushed, describe_flush, ask_all, ends_nothing, nullptr},
+    /* kPassed */ {passed, describe_running, ask_none, ends_nothing, no_bell},
     /* kStep */ {begins<&WindowSteps::try_next>, describe_step, ask_node, step_ended, step_bell},
     /* kSoleStep */ {begins<&WindowSteps::try_next_sole>, describe_step, ask_node, step_ended, step_bell},
     /* kOwnStep */ {begins<&WindowSteps::try_next_own>, describe_step, ask_node, step_ended, step_bell},

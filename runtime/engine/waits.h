@@ -22,7 +22,7 @@ struct WaitRule {
   // `peer` has completed the collective, and no message is under way between the two: fails the team when the wait is
   // for it.
   void (*ended)(Exchange& x, const Wait& wait, int peer);
-  // The bell of the local rank that a wait is for, if it polls the node window. Else nullptr.
+  // The bell of the local rank that a wait is for, if it has to be polled. Else nullptr.
   int (*bell)(const Exchange& x, const Wait& wait);
 };
 

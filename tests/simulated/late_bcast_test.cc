@@ -46,6 +46,7 @@ struct Call {
   ibcoll_scheme_t scheme = IBCOLL_SCHEME_AUTO;
   uint64_t seed = 1;
   bool jitter = true;
+  Time dies_at = 0;  // the last one to come, where that is not 0
 
   int p() const { return static_cast<int>(node_of.size()); }
 };
@@ -55,6 +56,8 @@ struct Outcome {
   std::vector<int> without;     // ranks that had not got the message when it came
   int left = 0;                 // ranks that had left the call then
   std::vector<Time> completed;  // since the first arrival
+  std::vector<int> failed;      // ranks whose call ended with an error, where one dies
+  ibcoll_status_t code = IBCOLL_OK;
 };
 
 Outcome run(const Call& call, Puts* puts = nullptr) {
@@ -91,6 +94,10 @@ Outcome run(const Call& call, Puts* puts = nullptr) {
         if (other != rank && buffers.at(other).check(0) != "") outcome.without.push_back(other);
     };
     step.completed = [&, rank](const Status& status) {
+      if (call.dies_at > 0 && !status.ok()) {
+        outcome.failed.push_back(rank), outcome.code = status.code();
+        return;
+      }
       EXPECT_TRUE(status.ok()) << status.text();
       EXPECT_EQ(buffers.at(rank).check(0), "");
       outcome.completed[static_cast<size_t>(rank)] = job.network().now();
@@ -98,6 +105,7 @@ Outcome run(const Call& call, Puts* puts = nullptr) {
     };
     job.add_step(rank, std::move(step));
   }
+  if (call.dies_at > 0) job.network().kill(outcome.last, call.dies_at);
   const Status status = job.run();
   EXPECT_TRUE(status.ok()) << status.text();
   return outcome;
@@ -128,7 +136,8 @@ TEST_P(LateBcast, DelaysItselfAlone) {
         if (late == root) continue;
         Call call{GetParam(), layout(p, (late + root) % 3), std::vector<Time>(static_cast<size_t>(p), 0)};
         call.arrivals[static_cast<size_t>(late)] = kLate;
-        call.root = root, call.bytes = late % 2 == 0 ? 3000 : 300, call.parameter = short_pieces();
+        call.root = root, call.bytes = late % 2 == 0 ? 3000 : 300;
+        call.parameter = short_pieces() * (late % 4 == 0 ? 4 : 1);  // which are announced, or not
         call.scheme = late % 3 == 0 ? IBCOLL_SCHEME_ZERO_COPY : late % 3 == 1 ? IBCOLL_SCHEME_COPY : IBCOLL_SCHEME_AUTO;
         call.seed = static_cast<uint64_t>(late + 1);
         const Outcome outcome = run(call);
@@ -154,7 +163,7 @@ TEST_P(LateBcast, EachRankHasTheMessageSoonAfterItCame) {
   }
 }
 
-TEST_P(LateBcast, ALateRankThatDiesEndsTheCall) {
+TEST_P(LateBcast, ARankThatDiesEndsTheCall) {
   const Seeds seeds(20, 200);
   uint64_t failed = 0;
   for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
@@ -168,6 +177,20 @@ TEST_P(LateBcast, ALateRankThatDiesEndsTheCall) {
     failed += result.failed;
   }
   EXPECT_GT(failed, 0u);
+}
+
+// It dies before it comes: the others have the message, and the root, which waits for it, learns why it will not come.
+TEST_P(LateBcast, ARankThatDiesLateCostsTheOthersNothing) {
+  for (const int p : {2, 5, 16})
+    for (int late = 0; late < p; ++late) {
+      Call call{GetParam(), layout(p, late % 3), std::vector<Time>(static_cast<size_t>(p), 0)};
+      call.root = (late + 1 + late % (p - 1)) % p;
+      call.arrivals[static_cast<size_t>(late)] = 2 * kLate, call.dies_at = kLate;
+      call.bytes = late % 2 == 0 ? 3000 : 300, call.parameter = short_pieces(), call.scheme = IBCOLL_SCHEME_ZERO_COPY;
+      const Outcome outcome = run(call);
+      EXPECT_EQ(outcome.failed, std::vector<int>{call.root}) << fmt::format("p {} late {}", p, late);
+      EXPECT_EQ(outcome.code, IBCOLL_ERR_PEER_FAILED);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(PassedBy, LateBcast, ::testing::Values("pap_direct", "pap_chain"));
@@ -222,19 +245,34 @@ TEST(GrowingChain, EveryRankHasTheMessageWheneverItComes) {
   }
 }
 
-// Ranks that come together, before the root or with it: each node takes the message once.
+// Ranks that come together, before the root or with it, or one by one while it sends, those of the nodes in turns: each
+// node takes the message once.
 TEST(GrowingChain, CrossesEachLinkBetweenNodesOnce) {
-  for (const Time root_comes : {0, 50'000})
-    for (const int kind : {1, 2}) {
-      Call call = long_call(16, layout(16, kind));
-      const int nodes = kind == 1 ? 4 : 5;
-      call.arrivals[0] = root_comes;
-      Puts puts(call.node_of);
-      run(call, &puts);
-      // Together with the root the first rank that is there begins the chain, and the root's node may be its last.
-      const auto crossings = static_cast<uint64_t>(root_comes > 0 ? nodes - 1 : nodes);
-      EXPECT_LE(puts.between_nodes(), crossings * call.bytes) << kind << " " << root_comes;
-    }
+  for (const int p : {16, 48})
+    for (const Time root_comes : {0, 50'000})
+      for (const Time spread : {0, 10'000, 20'000})
+        for (const int kind : {1, 2}) {
+          Call call = long_call(p, layout(p, kind));
+          sim::Random random(static_cast<uint64_t>(p) + spread);
+          for (int rank = 1; rank < p; ++rank) call.arrivals[static_cast<size_t>(rank)] = random.below(1 + spread);
+          call.arrivals[0] = root_comes;
+          Puts puts(call.node_of);
+          run(call, &puts);
+          const auto nodes = static_cast<uint64_t>(kind == 1 ? p / 4 : 1 + p / 4);
+          EXPECT_EQ(puts.between_nodes(), (nodes - 1) * call.bytes)
+              << fmt::format("p {} layout {} root at {} others within {}", p, kind, root_comes, spread);
+        }
+}
+
+// At more nodes than a header has room for.
+TEST(GrowingChain, WhatAHeaderHasNoRoomForJoinsByTheNext) {
+  const int p = 80;
+  Call call = long_call(p, layout(p, 2));
+  for (int rank = 21; rank < p; ++rank) call.arrivals[static_cast<size_t>(rank)] = 5'000;  // a second one of each node
+  call.bytes *= 2, call.parameter = 5'000;
+  Puts puts(call.node_of);
+  run(call, &puts);
+  EXPECT_EQ(puts.between_nodes(), 20 * call.bytes);
 }
 
 }  // namespace

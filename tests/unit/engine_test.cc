@@ -62,6 +62,28 @@ TEST_F(EngineTest, ARefusedPutGoesInFragments) {
   }
 }
 
+// Each of its puts has ended when it returns, so nothing but a look at the wire lets the root learn who comes meanwhile.
+TEST_F(EngineTest, ARankThatComesDuringPutsThatEndAtOnceJoinsTheChain) {
+  std::vector<std::unique_ptr<Call>> calls;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    calls.push_back(make_bcast(team(rank), 100'000, 0, "pap_chain", 10'000));
+    for (uint8_t& byte : calls.back()->recv) byte = rank == 0 ? 7 : 0;
+  }
+  const uint64_t all = transports_[0]->most_messages;
+  EXPECT_TRUE(calls[0]->request->start().ok());
+  EXPECT_TRUE(calls[1]->request->start().ok());
+  const auto sent = [&] { return all - transports_[0]->most_messages; };
+  for (int i = 0; i < 20 && sent() < 5; ++i) progress(1);
+  EXPECT_LT(sent(), 20u);  // a few pieces, of three fragments each
+  EXPECT_TRUE(calls[2]->request->start().ok());
+  progress();
+  EXPECT_LT(sent(), 45u);  // 30 fragments, 4 headers, 2 answers; to both they would be twice as many
+  for (const auto& call : calls) {
+    EXPECT_FALSE(call->request->in_flight());
+    EXPECT_EQ(call->recv, std::vector<uint8_t>(100'000, 7));
+  }
+}
+
 // Other ranks may be ahead with collectives that were not started here.
 TEST_F(EngineTest, WhatComesEarlyIsKept) {
   auto first = make_team(0, 77), second = make_team(1, 77), third = make_team(2, 77);

@@ -142,7 +142,8 @@ class EngineTest : public testing::Test {
                                               IBCOLL_SCHEME_AUTO, signature);
     return call;
   }
-  std::unique_ptr<Call> make_bcast(Team& team, size_t bytes, int root) {
+  std::unique_ptr<Call> make_bcast(Team& team, size_t bytes, int root, const char* algorithm = "binomial",
+                                   uint64_t parameter = 0) {
     auto call = std::make_unique<Call>();
     call->recv.assign(bytes, 0xFF);
     Args args;
@@ -150,8 +151,9 @@ class EngineTest : public testing::Test {
     args.bytes = bytes;
     args.root = root;
     args.recv.base = reinterpret_cast<std::byte*>(call->recv.data());
-    const uint32_t signature = call_signature(args, "binomial", IBCOLL_SCHEME_AUTO, kRanks);
-    call->request = std::make_unique<Request>(team, args, Choice{find_algorithm(IBCOLL_BCAST, "binomial")},
+    args.parameter = parameter;
+    const uint32_t signature = call_signature(args, algorithm, IBCOLL_SCHEME_AUTO, kRanks);
+    call->request = std::make_unique<Request>(team, args, Choice{find_algorithm(IBCOLL_BCAST, algorithm), parameter},
                                               IBCOLL_SCHEME_AUTO, signature);
     return call;
   }

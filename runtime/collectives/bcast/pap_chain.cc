@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Broadcast, a chain of those that have arrived. Each rank notifies the root when it arrives; the root answers with its
-// neighbours in the chain, along which the message goes in pieces of B bytes. Ranks that arrive while the root sends
-// join at the end, those of a node side by side: a header before a part of the message names the first of them. It goes
-// along the chain to the last rank, which sends that one all pieces. Ranks that arrive later are the root's next chain.
-// So a late rank delays itself alone (and the root, which stays until all have come), and the root sends the message
-// once to ranks that arrive soon after each other. There are no leaders of nodes: a late one would delay its node.
+// neighbours in the chain, along which the message goes in pieces of B bytes. The chain goes through the nodes, from the
+// first rank of each that is there to that of the next one, and branches off through the others of the node: so each
+// link carries the message once. Ranks that arrive while the root sends join at the end of their node's branch, or a new
+// node at the end of the chain: a header before a part of the message names them, and whom they get all pieces from.
+// Ranks that arrive later are the root's next chain. So a late rank delays itself alone (and the root, which stays until
+// all have come), and the root sends the message once to ranks that arrive soon after each other.
 // Source: Patarasuk, Yuan, "Efficient MPI_Bcast across Different Process Arrival Patterns", whose root sends the whole
-// message to a chain of those that have arrived before it looks for others. That a chain grows is ours.
-// Cost: 3 alpha and the answers to p - 1 ranks more than a chain, (p - 2 + n / B) (alpha + B beta).
+// message to a chain of those that have arrived before it looks for others. That a chain grows, and branches, is ours.
+// Cost: 3 alpha and the answers to p - 1 ranks more than a chain of h = N + p / N - 2 ranks after the root, on N nodes:
+// (h - 1 + n / B) (alpha + B beta).
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -26,24 +28,32 @@ Bytes bytes_of(T& value) {
   return {reinterpret_cast<std::byte*>(&value), sizeof value};
 }
 
-// The root's answer to an arrival: whom the message comes from, and whom it goes to if that is known yet.
+// The root's answer to an arrival: whom the message comes from, and whom it goes to if that is known yet: the next rank
+// of the node, and the first one of the next node.
 struct Place {
-  int32_t before, next;
+  int32_t before, within, onward;
 };
 
-// The pieces of the message, in parts. Before each part goes a header: the rank that joins the chain at its end, or
-// kNone. The first part has two pieces, each other one as many as all before it. So ranks that arrive soon after the
+// Ranks that join the chain, each with the one that sends it the message. kNone ends them if they are fewer.
+struct Header {
+  static constexpr int kMost = 16;
+  struct Join {
+    int32_t at, rank;
+  } joins[kMost];
+};
+
+// The pieces of the message, in parts. Before each part goes a header. The first part has two pieces, each other one as many as all before it. So ranks that arrive soon after the
 // first join soon, and parts, which have to be announced, are few.
 class Pieces {
  public:
   Pieces(Comm& c, const Args& a)
-      : message_(a.buffer()), piece_(a.parameter), headers_(c.scratch_array<int32_t>(part_of(count()) + 1)) {}
+      : message_(a.buffer()), piece_(a.parameter), headers_(c.scratch_array<Header>(part_of(count()) + 1)) {}
   bool usable() const { return headers_ != nullptr; }
   uint64_t count() const { return (message_.size() + piece_ - 1) / piece_; }
   Bytes of(uint64_t i) const { return part(message_, i * piece_, piece_); }
   bool has_header(uint64_t i) const { return i == first_of(i); }
-  int32_t& header(uint64_t i) const { return headers_[part_of(i)]; }
-  uint64_t bytes(uint64_t i) const { return of(i).size() + (has_header(i) ? sizeof(int32_t) : 0); }
+  Header& header(uint64_t i) const { return headers_[part_of(i)]; }
+  uint64_t bytes(uint64_t i) const { return of(i).size() + (has_header(i) ? sizeof(Header) : 0); }
   // Returns the bytes of all.
   uint64_t announce(Comm& c, int from) const {
     uint64_t all = 0;
@@ -61,16 +71,42 @@ class Pieces {
   }
   static uint64_t part_of(uint64_t i) { return i < 2 ? 0 : static_cast<uint64_t>(std::bit_width(i)) - 1; }
 
- private:
-  // The first piece of the part that has piece i; and that part.
-  static uint64_t first_of(uint64_t i) { return i < 2 ? 0 : std::bit_floor(i); }
+  // The part that has piece i.
   Bytes part_with(uint64_t i) const {
     return part(message_, first_of(i) * piece_, std::max<uint64_t>(first_of(i), 2) * piece_);
   }
 
+ private:
+  // The first piece of that part.
+  static uint64_t first_of(uint64_t i) { return i < 2 ? 0 : std::bit_floor(i); }
+
   Bytes message_;
   uint64_t piece_;
-  int32_t* headers_;
+  Header* headers_;
+};
+
+// Those that a rank sends the message to.
+class Successors {
+ public:
+  Successors(Comm& c, const Pieces& pieces) : c_(c), pieces_(pieces) {}
+  void add(int rank) {
+    const bool here = c_.placement().node_of(rank) == c_.placement().node_of(c_.rank());
+    (here ? within_ : onward_).rank = rank;
+  }
+  // This rank has the pieces up to `last`.
+  void pass_on(uint64_t last) {
+    for (Successor* const to : {&onward_, &within_})
+      while (to->rank != kNone && to->sent <= last) pieces_.put(c_, to->rank, to->sent++);
+  }
+
+ private:
+  struct Successor {
+    int rank = kNone;
+    uint64_t sent = 0;
+  };
+  Comm& c_;
+  const Pieces& pieces_;
+  Successor within_, onward_;
 };
 
 // The chain as the root makes it.
@@ -78,11 +114,14 @@ class GrowingChain {
  public:
   explicit GrowingChain(Comm& c)
       : c_(c),
+        nodes_(c.placement()),
         left_(c.size() - 1),
         notices_(c.scratch(static_cast<uint64_t>(c.size()))),
         places_(c.scratch_array<Place>(static_cast<uint64_t>(c.size()))),
-        arrived_(c.scratch_array<int>(static_cast<uint64_t>(c.size()))) {}
-  bool usable() const { return notices_ && places_ && arrived_; }
+        waiting_(c.scratch_array<int>(static_cast<uint64_t>(c.size()))),
+        joined_(c.scratch_array<int>(static_cast<uint64_t>(c.size()))),
+        branches_(c.scratch_array<End>(static_cast<uint64_t>(nodes_.node_count()))) {}
+  bool usable() const { return notices_ && places_ && waiting_ && joined_ && branches_; }
   void watch() {
     for (int i = 1; i < c_.size(); ++i) {
       c_.announce(c_.peer(i), Bytes(notices_ + i, 1));
@@ -91,36 +130,69 @@ class GrowingChain {
   }
   // Ranks that have not joined any.
   int left() const { return left_; }
-  void begin() { last_ = c_.rank(), length_ = 0; }
-  // A header reaches the end of the chain before the root has sent the last piece. Later, a new chain is as fast.
-  bool may_grow(uint64_t pieces_left) const { return left_ > 0 && pieces_left >= static_cast<uint64_t>(length_); }
-  // Ranks that have arrived, and `first`, join at the end. The result is the first of them, or kNone.
-  int grow(int first = kNone) {
-    int count = 0;
-    for (int rank = first != kNone ? first : c_.landed(); rank != kNone; rank = c_.landed()) arrived_[count++] = rank;
-    if (count == 0) return kNone;
-    const Placement& nodes = c_.placement();
-    const auto distance = [&](int rank) {  // of its node, from that of the end
-      return (nodes.node_of(rank) - nodes.node_of(last_) + nodes.node_count()) % nodes.node_count();
-    };
-    std::sort(arrived_, arrived_ + count,
-              [&](int a, int b) { return std::pair(distance(a), a) < std::pair(distance(b), b); });
-    for (int i = 0; i < count; ++i) {
-      Place& place = places_[arrived_[i]];
-      place = {i > 0 ? arrived_[i - 1] : last_, i + 1 < count ? arrived_[i + 1] : kNone};
-      c_.put(arrived_[i], bytes_of(place));
+  // Some of them have arrived.
+  bool has_waiting() const { return waiting_count_ > 0; }
+  void arrived(int rank) { waiting_[waiting_count_++] = rank; }
+  void begin() {
+    std::fill_n(branches_, nodes_.node_count(), End());
+    end_ = branches_[nodes_.node_of(c_.rank())] = {c_.rank(), 0, kNone};
+  }
+  // Ranks that have arrived join, where a header tells that in time and has room. One of them; kNone if none joins.
+  int grow(Header& header, uint64_t pieces_left, Successors& of_root) {
+    for (int rank = c_.landed(); rank != kNone; rank = c_.landed()) arrived(rank);
+    std::sort(waiting_, waiting_ + waiting_count_,
+              [this](int a, int b) { return std::pair(distance(a), a) < std::pair(distance(b), b); });
+    int joined = 0, waiting = 0, headers = 0;
+    ++growth_;
+    for (int i = 0; i < waiting_count_; ++i) {
+      const int rank = waiting_[i];
+      End& branch = branches_[nodes_.node_of(rank)];
+      const bool begins_node = branch.rank == kNone;
+      const End at = begins_node ? end_ : branch;
+      if (at.growth == growth_) {  // its place was not sent yet
+        (begins_node ? places_[at.rank].onward : places_[at.rank].within) = rank;
+      } else if (at.rank == c_.rank()) {
+        of_root.add(rank);
+      } else if (headers < Header::kMost && may_grow(at, pieces_left)) {
+        header.joins[headers++] = {at.rank, rank};
+      } else {
+        waiting_[waiting++] = rank;
+        continue;
+      }
+      places_[rank] = {at.rank, kNone, kNone};
+      branch = {rank, at.depth + 1, growth_};
+      if (begins_node) end_ = branch;
+      joined_[joined++] = rank;
     }
-    last_ = arrived_[count - 1];
-    left_ -= count, length_ += count;
-    return arrived_[0];
+    if (headers < Header::kMost) header.joins[headers].at = kNone;
+    for (int i = 0; i < joined; ++i) c_.put(joined_[i], bytes_of(places_[joined_[i]]));
+    waiting_count_ = waiting, left_ -= joined;
+    return joined > 0 ? joined_[0] : kNone;
   }
 
  private:
+  // The last rank of a branch, or of the chain.
+  struct End {
+    int rank = kNone;
+    int depth = 0;  // ranks before it
+    int growth = kNone;
+  };
+  // A header reaches it before the root has sent the last piece. Later, a new chain is as fast.
+  static bool may_grow(const End& at, uint64_t pieces_left) { return pieces_left >= static_cast<uint64_t>(at.depth); }
+  // Of its node, from that of the root.
+  int distance(int rank) const {
+    return (nodes_.node_of(rank) - nodes_.node_of(c_.rank()) + nodes_.node_count()) % nodes_.node_count();
+  }
+
   Comm& c_;
-  int left_, last_ = kNone, length_ = 0;
+  const Placement& nodes_;
+  int left_, waiting_count_ = 0, growth_ = 0;
+  End end_;
   std::byte* notices_;
   Place* places_;
-  int* arrived_;
+  int* waiting_;  // they have arrived, and are in no chain
+  int* joined_;
+  End* branches_;  // of the nodes; without a rank where the chain has not come to one
 };
 
 Task lead(Comm& c, Pieces pieces) {
@@ -128,21 +200,20 @@ Task lead(Comm& c, Pieces pieces) {
   if (!chain.usable()) co_return;
   chain.watch();
   while (chain.left() > 0) {
-    const int arrived = co_await c.next_landing();
+    if (!chain.has_waiting()) chain.arrived(co_await c.next_landing());
     co_await c.flushed();  // headers are in use until then
+    Successors of_root(c, pieces);
     chain.begin();
-    const int head = chain.grow(arrived);
+    const int first = chain.grow(pieces.header(0), pieces.count(), of_root);
     for (uint64_t i = 0; i < pieces.count(); ++i) {
-      if (pieces.has_header(i)) pieces.header(i) = kNone;
-      if (pieces.has_header(i) && chain.may_grow(pieces.count() - i)) {
-        // By the time the head has announced memory, the notices of ranks that came with it have landed.
-        if (i == 0)
-          co_await c.ready(head, pieces.of(0).size());
-        else
-          co_await c.flushed(kUnderWay);
-        pieces.header(i) = chain.grow();
+      if (pieces.has_header(i)) {
+        // By the time the first has announced memory, the notices of ranks that came with it have landed.
+        if (chain.left() > 0 && i == 0) co_await c.ready(first, pieces.part_with(0).size());
+        if (chain.left() > 0 && i > 0) co_await c.flushed(kUnderWay);
+        if (chain.left() > 0) co_await c.looked();
+        chain.grow(pieces.header(i), pieces.count() - i, of_root);
       }
-      pieces.put(c, head, i);
+      of_root.pass_on(i);
     }
   }
   co_await c.flushed();
@@ -157,13 +228,19 @@ Task follow(Comm& c, int root, Pieces pieces) {
   c.put(root, ConstBytes(notice, 1));
   co_await c.received();
   const int before = place->before;
-  int next = place->next;
-  uint64_t coming = pieces.announce(c, before), sent = 0;
+  Successors next(c, pieces);
+  if (place->within != kNone) next.add(place->within);
+  if (place->onward != kNone) next.add(place->onward);
+  uint64_t coming = pieces.announce(c, before);
   for (uint64_t i = 0; i < pieces.count(); ++i) {
     coming -= pieces.bytes(i);
     co_await c.received_from(before, coming);
-    if (next == kNone && pieces.has_header(i)) next = std::exchange(pieces.header(i), kNone);
-    while (next != kNone && sent <= i) pieces.put(c, next, sent++);
+    if (pieces.has_header(i))
+      for (const Header::Join& join : pieces.header(i).joins) {
+        if (join.at == kNone) break;
+        if (join.at == c.rank()) next.add(join.rank);
+      }
+    next.pass_on(i);
   }
   co_await c.flushed();
 }
@@ -186,7 +263,12 @@ double headers_us(const Shape& s, const CostModel& m) {
 
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes), places = 3 * m.message_us(0) + (s.p - 1) * m.stream_us(0);
-  return places + headers_us(s, m) + tree_us(Chain::shape(s.p, 1), m, n, static_cast<double>(s.parameter));
+  const int height = std::max(1, s.nodes + s.most_local - 2);
+  // A rank between the chain and a branch sends all twice. An adapter sends to the next node beside the processor.
+  const bool twice = s.nodes > 1 && s.most_local > 1 && !m.moves_meanwhile;
+  return places + headers_us(s, m) +
+         tree_us({s.p, height * 1.0, 1, s.p - 1.0}, m, n, static_cast<double>(s.parameter)) +
+         (twice ? m.copies_us(n) : 0);
 }
 
 // The late rank is a chain of its own. All wait for a late root.
@@ -209,7 +291,7 @@ std::span<const Algorithm> rows() {
   static constexpr Algorithm kRows[] = {
       {.collective = IBCOLL_BCAST,
        .name = "pap_chain",
-       .about = "Patarasuk, Yuan; chain of those that have arrived; (p-2 + n/B) (alpha + B beta) + 3 alpha",
+       .about = "Patarasuk, Yuan; chain of those that have arrived; (N + p/N - 3 + n/B) (alpha + B beta) + 3 alpha",
        .parameter = {Parameter::Unit::kBytes, "piece", kLeastPiece, kMostPiece},
        .run = run,
        .choose = choose,
