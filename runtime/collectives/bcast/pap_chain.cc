@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Broadcast, a chain of those that have arrived. Each rank notifies the root when it arrives; the root answers with its
-// neighbours in the chain, along which the message goes in pieces of B bytes. The chain goes through the nodes, from the
-// first rank of each that is there to that of the next one, and branches off through the others of the node: so each
-// link carries the message once. Ranks that arrive while the root sends join at the end of their node's branch, or a new
-// node at the end of the chain: a header before a part of the message names them, and whom they get all pieces from.
-// Ranks that arrive later are the root's next chain. So a late rank delays itself alone (and the root, which stays until
-// all have come), and the root sends the message once to ranks that arrive soon after each other.
+// neighbours in the chain, along which the message goes in pieces of B bytes. The chain goes through the nodes, from
+// the first rank of each that is there to that of the next one, and branches off through the others of the node: so
+// each link carries the message once. Ranks that arrive while the root sends join at the end of their node's branch, or
+// a new node at the end of the chain: a header before a part of the message names them, and whom they get all pieces
+// from. Ranks that arrive later are the root's next chain. So a late rank delays itself alone (and the root, which
+// stays until all have come), and the root sends the message once to ranks that arrive soon after each other.
 // Source: Patarasuk, Yuan, "Efficient MPI_Bcast across Different Process Arrival Patterns", whose root sends the whole
 // message to a chain of those that have arrived before it looks for others. That a chain grows, and branches, is ours.
 // Cost: 3 alpha and the answers to p - 1 ranks more than a chain of h = N + p / N - 2 ranks after the root, on N nodes:
@@ -42,8 +42,9 @@ struct Header {
   } joins[kMost];
 };
 
-// The pieces of the message, in parts. Before each part goes a header. The first part has two pieces, each other one as many as all before it. So ranks that arrive soon after the
-// first join soon, and parts, which have to be announced, are few.
+// The pieces of the message, in parts. Before each part goes a header. The first part has two pieces, each other one as
+// many as all before it. So ranks that arrive soon after the first join soon, and parts, which have to be announced, are
+// few.
 class Pieces {
  public:
   Pieces(Comm& c, const Args& a)
