@@ -98,7 +98,7 @@ int Exchange::wait_ended_by() noexcept {
 }
 
 int Exchange::awaited_bell() const noexcept {
-  if (!incoming_.all_landed() || !outgoing_.all_flushed() || !is_polled()) return kNoBell;
+  if (!incoming_.all_landed() || !outgoing_.all_flushed() || !is_polled(wait_.kind)) return kNoBell;
   return rule_of(wait_).bell(*this, wait_);
 }
 

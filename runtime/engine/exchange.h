@@ -55,8 +55,6 @@ class Exchange final : public CommBackend {
   bool runnable() noexcept { return satisfied(wait_); }
   const Wait& wait() const noexcept { return wait_; }
   bool polls_memory() const noexcept { return polls_window(wait_.kind); }
-  // No event ends the wait.
-  bool is_polled() const noexcept { return ibcoll::is_polled(wait_.kind); }
   // The task waits for an arrival, and may send to peers that are late.
   bool awaits_arrival() const noexcept { return wait_.kind == WaitKind::kArrival && outgoing_.spills(); }
   // The bell of the rank of the node that the wait is for.
@@ -71,8 +69,6 @@ class Exchange final : public CommBackend {
   // this one has not written to takes memory, and many messages would delay ranks that are late anyway.
   static constexpr uint64_t kMostAsked = 16;
   void ask_awaited() noexcept;
-
-  uint64_t passes() const noexcept override { return team().engine().passes(); }
 
   // ---- notes
 
@@ -97,6 +93,7 @@ class Exchange final : public CommBackend {
     if (trace_.enabled() && polls_memory() && node_.may_use_window()) [[unlikely]]
       trace_.suspended(wait);
   }
+  uint64_t passes() const noexcept override { return team().engine().passes(); }
   int take_arrival() noexcept override { return incoming_.take_arrival(); }
   int take_landing() noexcept override { return incoming_.take_landing(); }
   int take_part_or_landing(const Wait& wait) noexcept override {

@@ -21,7 +21,7 @@ void Scheduler::run(Request& request) noexcept {
   if (exchange.failed()) return;  // the engine ends it
   if (ended) {
     if (exchange.matched()) request.team().finish(request);
-  } else if (exchange.is_polled() && !request.waits_for_memory) {
+  } else if (is_polled(exchange.wait().kind) && !request.waits_for_memory) {
     wait_in(memory_waits_, request.waits_for_memory, request);
   } else if (exchange.awaits_arrival() && !request.waits_for_arrival) {
     if (arrival_waits_.empty()) idle_passes_ = 0, idle_since_ = request.team().engine().now();

@@ -99,7 +99,7 @@ std::string describe_flush(const Exchange& x, const Wait&) {
                      x.incoming().describe_landed());
 }
 
-bool passed(Exchange& x, const Wait& wait) { return x.passes() >= wait.value; }
+bool passed(Exchange& x, const Wait& wait) { return x.team().engine().passes() >= wait.value; }
 int no_bell(const Exchange&, const Wait&) { return Exchange::kNoBell; }
 
 // ---------------------------------------------------------------- the node window
