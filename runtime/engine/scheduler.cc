@@ -90,6 +90,7 @@ bool Scheduler::awaits_leaders() const noexcept {
 
 // ---------------------------------------------------------------- messages that found no room
 
+// A task may wait until only so many of its messages have not left: some of them may be enough.
 bool Scheduler::retry_all() noexcept {
   bool moved = false;
   for (size_t i = 0; i < blocked_.size();) {
@@ -97,8 +98,11 @@ bool Scheduler::retry_all() noexcept {
     Exchange& exchange = *channel->exchange;
     const uint32_t sent = channel->out.sent;
     if (!exchange.failed() && !exchange.outgoing().pump(*channel)) {
-      moved |= sent != channel->out.sent;
-      ++i;
+      if (sent != channel->out.sent) {
+        moved = true;
+        run_if_ready(exchange);
+      }
+      if (i < blocked_.size() && blocked_[i] == channel) ++i;  // else the call has ended, or another was listed here
       continue;
     }
     moved = true;

@@ -54,5 +54,36 @@ TEST_F(ExchangeTest, AnyMessageIsAnArrival) {
   EXPECT_TRUE(team(0).failure().ok()) << team(0).failure().text();
 }
 
+// Three messages, of which one may still be under way when the task goes on.
+int tasks_went_on = 0;
+Task send_three(Comm& c, Args args) {
+  for (int i = 0; i < 3; ++i) c.put(1, ConstBytes(args.send.base, 100));
+  co_await c.flushed(1);
+  ++tasks_went_on;
+  co_await c.flushed();
+  ++tasks_went_on;
+}
+
+// The network takes messages one after the other.
+TEST_F(EngineTest, ATaskGoesOnWhenEnoughOfItsMessagesHaveLeft) {
+  static const Algorithm algorithm{
+      .collective = IBCOLL_BCAST, .name = "three", .about = "", .run = send_three, .cost_us = nullptr};
+  std::vector<std::byte> memory(100);
+  Args args;
+  args.collective = IBCOLL_BCAST;
+  args.bytes = memory.size();
+  args.send.base = args.recv.base = memory.data();
+  Request request(team(0), args, Choice{&algorithm}, IBCOLL_SCHEME_AUTO, 1);
+  tasks_went_on = 0;
+  transports_[0]->most_messages = 0;
+  ASSERT_TRUE(request.start().ok());
+  for (const int went_on : {0, 1, 2}) {
+    transports_[0]->most_messages = 1;
+    engines_[0]->progress();
+    EXPECT_EQ(tasks_went_on, went_on);
+  }
+  EXPECT_FALSE(request.in_flight());
+}
+
 }  // namespace
 }  // namespace ibcoll

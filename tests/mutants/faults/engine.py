@@ -9,6 +9,9 @@ MESSAGES = "ExchangeTest*"
 REFUSED = "*RefusedMemory*/2_ranks_2_nodes"
 
 FAULTS = [
+    Fault("a_message_that_left_alone_wakes_no_task", "runtime/engine/scheduler.cc",
+          "        run_if_ready(exchange);\n      }\n", "      }\n",
+          UNIT, "EngineTest.ATaskGoesOn*"),
     Fault("messages_take_credit_by_their_bytes", "runtime/engine/team_credit.h",
           "peer.ahead.sent(op, charged(bytes))", "peer.ahead.sent(op, bytes)", UNIT, "TeamCredit.*"),
     Fault("request_counted_before_it_has_its_memory", "runtime/engine/request.cc",
