@@ -29,7 +29,7 @@ size_t ScratchPool::most_idle_bytes() const noexcept {
   std::array<size_t, kRuns> peaks = peaks_;
   std::nth_element(peaks.begin(), peaks.begin() + 1, peaks.end(), std::greater<>());
   const size_t repeated = peaks[1];
-  return repeated > kMostIdleBytes ? repeated + kMostIdleBytes : kMostIdleBytes;
+  return repeated > kMostIdleBytes ? std::min(repeated + kMostIdleBytes, kMostIdleBytesOfRuns) : kMostIdleBytes;
 }
 
 void* ScratchPool::take(size_t& bytes) noexcept {

@@ -3,9 +3,10 @@
 // back is kept for the next one: its pages are there already, and stay pinned. They are memory of user_memory.h, which
 // registration caches keep even where nothing reports what is unmapped.
 //
-// It keeps 32 MB, and where repeated calls need more than that, also what they need: the second most that any of the
-// last 8 runs had at once. A run lasts from the first block that is taken until all are given back. So for a single long
-// call it keeps no more, and one that is repeated gets its blocks again.
+// It keeps 32 MB, and where repeated calls need more than that, also what they need, up to 1 GB in all: the second most
+// that any of the last 8 runs had at once. A run lasts from the first block that is taken until all are given back. So
+// for a single long call it keeps no more, and one that is repeated gets its blocks again. Beyond 1 GB it makes the
+// others anew: the kernel gives their pages in less time than such a call takes to fill them over a network.
 #pragma once
 
 #include <array>
@@ -24,6 +25,7 @@ class ScratchPool final : public LongBlocks {
   ~ScratchPool() { free_down_to(0, 0); }
 
   static constexpr size_t kMostIdleBytes = 32 << 20, kMostIdle = 32, kRuns = 8;
+  static constexpr size_t kMostIdleBytesOfRuns = 1 << 30;
 
   // The shortest one that is long enough, unless half of it would do; else a new one.
   void* take(size_t& bytes) noexcept override;

@@ -123,6 +123,18 @@ TEST(ScratchPool, KeepsWhatRepeatedRunsNeed) {
   EXPECT_LE(pool.idle_bytes(), ScratchPool::kMostIdleBytes) << "none any more";
 }
 
+// Of a run that takes more, one block is there.
+TEST(ScratchPool, KeepsAGigabyteAtMost) {
+  constexpr size_t kHuge = ScratchPool::kMostIdleBytesOfRuns * 2 / 3;
+  ScratchPool pool;
+  for (int i = 0; i < 4; ++i) {
+    run_of_two(pool, kHuge);
+    EXPECT_EQ(pool.idle_bytes(), i == 0 ? 0 : kHuge / 4096 * 4096 + 4096);
+  }
+  run_of_two(pool, 2 * kHuge);
+  EXPECT_LE(pool.idle_bytes(), ScratchPool::kMostIdleBytesOfRuns);
+}
+
 // Where memory is short, what is idle makes room.
 TEST(ScratchPool, RefusesWhatNobodyHas) {
   ScratchPool pool;
