@@ -16,16 +16,14 @@ uint64_t piece_bytes(const Comm& c, const Args& a) {
   return whole ? a.bytes : std::min(a.bytes, whole_elements(kPiece, a.reduction.element_bytes()));
 }
 
-// Rank 0, whose operand is the result up to it. A logical operation writes that down, for exscan in scratch memory.
+// Rank 0 sends its operand. A logical scan sends its result instead: in place, that overwrites the operand.
 Task send_first(Comm& c, Args a, uint64_t piece) {
-  const bool inclusive = a.collective == IBCOLL_SCAN, as_it_is = a.reduction.single_is_operand();
-  std::byte* const memory = inclusive || as_it_is ? nullptr : c.scratch(a.bytes);
-  if (!memory && !inclusive && !as_it_is) co_return;
+  const bool inclusive = a.collective == IBCOLL_SCAN, as_it_is = !inclusive || a.reduction.single_is_operand();
   for (uint64_t at = 0; at < a.bytes; at += piece) {
     const ConstBytes operand = part(a.operand(), at, piece);
     if (as_it_is && c.size() > 1) c.put(1, operand);
-    if (!inclusive && as_it_is) continue;
-    const Bytes result = inclusive ? part(a.buffer(), at, piece) : Bytes(memory + at, operand.size());
+    if (!inclusive) continue;
+    const Bytes result = part(a.buffer(), at, piece);
     a.reduction.single(result.data(), operand.data(), operand.size() / a.reduction.element_bytes());
     if (!as_it_is && c.size() > 1) c.put(1, result);
   }
