@@ -80,6 +80,14 @@ TEST(ContextLock, IsClosedOnceItsHolderLetsOthersIn) {
   EXPECT_FALSE(lock.try_enter().owns_lock());
 }
 
+TEST(ContextLock, IsNotFreeAfterItWasClosedWithoutAHolder) {
+  ContextLock lock;
+  std::thread([&] {
+    EXPECT_TRUE(lock.close());
+    EXPECT_FALSE(lock.try_enter().owns_lock());
+  }).join();
+}
+
 TEST(ContextLock, IsNotClosedWhileItIsHeld) {
   ContextLock lock;
   std::atomic<bool> holds{false}, ends{false};

@@ -91,6 +91,24 @@ TEST_F(CreditOfOneCollective, AdvertisementsPassMessagesThatWereSpilledWhole) {
   }
 }
 
+// The one before it was advertised first, and counts as well.
+TEST_F(CreditOfOneCollective, AdvertisementsPassAMessageThatWasSpilledAfterAnAnnouncedOne) {
+  Exchange exchange(team(0), kSignature);
+  start(exchange);
+  exchange.incoming().serve(1, 5'000, 1);
+  ASSERT_TRUE(exchange.incoming().serve_late());
+  advertise(exchange, 5'000);
+  put(exchange, 5'000);
+  EXPECT_EQ(bytes_sent(NoteKind::kFragment), 5'000u);
+  put(exchange, 6'000);
+  EXPECT_EQ(bytes_sent(NoteKind::kSpill), 6'000u);
+  advertise(exchange, 6'000);
+  put(exchange, 50'000);
+  advertise(exchange, 50'000);
+  EXPECT_TRUE(exchange.outgoing().all_flushed());
+  EXPECT_TRUE(team(0).failure().ok()) << team(0).failure().text();
+}
+
 // What lies in the landing memory of a peer counts until the peer has completed the collective.
 TEST_F(CreditOfOneCollective, SpillsStayWithinTheShareOverAllCollectives) {
   const auto spilled_in = [this](uint32_t op) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Blocking calls that are one exchange of short messages, and what sends them the general way.
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "tests/unit/engine_wire.h"
@@ -208,11 +209,23 @@ TEST_F(ShortExchangeTest, ARankThatWasInAnotherCallBefore) {
   expect_failure(IBCOLL_ERR_MISMATCH);
 }
 
-// A message too many, of the right call, before the others have come or after them.
+// Its messages have the length that the others expect.
+TEST_F(ShortExchangeTest, ARankInAnotherCallOfTheSameLength) {
+  make_calls();
+  calls_[1]->request =
+      std::make_unique<Request>(team(1), request(1).args(), request(1).choice(), IBCOLL_SCHEME_AUTO, 7);
+  for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(run(rank), Team::Short::kHandedOver) << rank;
+  progress();
+  wait_seconds(2);
+  expect_failure(IBCOLL_ERR_MISMATCH);
+}
+
+// A message too many, of the right call: before the others have come, after them, or before the call begins.
 TEST_F(ShortExchangeTest, TwoMessagesOfOneRank) {
-  for (const bool last : {false, true}) {
-    SCOPED_TRACE(last);
-    if (last) {
+  for (const char* const when : {"first", "last", "early"}) {
+    SCOPED_TRACE(when);
+    const bool last = when == std::string_view("last"), early = when == std::string_view("early");
+    if (last || early) {
       calls_.clear();
       teams_.clear();
       for (int rank = 0; rank < kRanks; ++rank) teams_.push_back(make_team(rank, 1));
@@ -224,6 +237,7 @@ TEST_F(ShortExchangeTest, TwoMessagesOfOneRank) {
     ASSERT_EQ(box.size(), 2u);
     const Letter twice = box.front();
     box.insert(last ? box.end() : box.begin(), twice);
+    if (early) engines_[2]->progress();
     EXPECT_EQ(run(2), Team::Short::kHandedOver);
     progress();
     wait_seconds(2);

@@ -83,6 +83,26 @@ TEST_F(TraceFileTest, CallsStandInTheOrderOfTheirArrival) {
   }
 }
 
+// There is room for two calls, and for the peers of all.
+TEST_F(TraceFileTest, PeersOfCallsThatAreGoneAreLeftOut) {
+  const std::unique_ptr<TraceFile> trace = TraceFile::open(folder_, 2, 8, 0);
+  ASSERT_NE(trace, nullptr);
+  for (const int32_t arrival : {10, 20, 30}) {
+    TracedCall traced;
+    traced.arrival_ns = arrival;
+    traced.algorithm = find_algorithm(IBCOLL_BARRIER, "dissemination");
+    trace->buffer().add(traced);
+    TracedPeer peer;
+    peer.job_rank = arrival;
+    trace->buffer().add_peer(peer);
+  }
+  trace->write({});
+  const std::vector<std::string> all = lines("trace.0");
+  ASSERT_EQ(all.size(), 5u);
+  EXPECT_NE(all[2].find(" 20/-/-/- "), std::string::npos) << all[2];
+  EXPECT_NE(all[3].find(" 30/-/-/- "), std::string::npos) << all[3];
+}
+
 TEST_F(TraceFileTest, WhatACallMeans) {
   const std::unique_ptr<TraceFile> trace = TraceFile::open(folder_, 4, 0, 0);
   ASSERT_NE(trace, nullptr);
