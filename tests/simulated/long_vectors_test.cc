@@ -135,6 +135,25 @@ TEST(LongOperands, AreCombinedInPlaceAndWithUnevenBlocks) {
   EXPECT_GT(runs, 40);
 }
 
+// Rank 1 combines a piece where it did for the one before, which rank 2 may not have asked for yet.
+TEST(LongOperands, OfAnExscanWhoseLastRankIsLate) {
+  SimJobParams job_params;
+  job_params.network.ranks = 3;
+  job_params.limits.spill_bytes = 1 << 16;
+  job_params.lazy = 0;
+  SimJob job(job_params);
+  const int team = job.make_world();
+  CallParams params;
+  params.collective = IBCOLL_EXSCAN;
+  params.p = 3;
+  params.type = IBCOLL_UINT32;
+  params.op = IBCOLL_SUM;
+  params.count = 100'000;
+  CollectiveCase call(params, 5);
+  const Shape shape = shape_of(job, team, call, sim::Reads::kNone, job_params.window_area_bytes);
+  run_checked(job, team, call, *find_algorithm(IBCOLL_EXSCAN, "linear"), shape, /*late=*/2);
+}
+
 // Areas of the node window that end within an element, on one node and on two.
 TEST(LongOperands, PassAreasThatEndWithinAnElement) {
   int runs = 0;

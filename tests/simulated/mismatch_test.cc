@@ -219,24 +219,17 @@ void Mismatch::run() {
   }
 }
 
-// Sizes that a rank expects count for the agreement on the longest block. Otherwise nothing at all would be sent here.
-TEST(TwoPhaseBruck, AShortBlockThatNobodySendsIsMissed) {
-  constexpr int p = 4, kExpects = 2, kFrom = 1;
-  SimJobParams params;
-  params.network.ranks = p;
+// Rank `odd` calls `its`, the others `theirs`: all learn of it.
+void expect_mismatch(SimJobParams params, const CallParams& theirs, const CallParams& its, int odd,
+                     const char* algorithm, uint64_t parameter) {
+  params.network.ranks = theirs.p;
   SimJob job(with_short_deadlines(params));
-  const int team = job.make_team({0, 1, 2, 3});
-  CallParams nothing;
-  nothing.collective = IBCOLL_ALLTOALLV;
-  nothing.p = p;
-  nothing.counts.assign(p * p, 0);
-  CallParams something = nothing;
-  something.counts[kFrom * p + kExpects] = 8;
-  CollectiveCase theirs(nothing, 1), its(something, 1);
-  const Algorithm& algorithm = *find_algorithm(IBCOLL_ALLTOALLV, "two_phase_bruck");
+  const int team = job.make_world();
+  CollectiveCase even_case(theirs, 1), odd_case(its, 1);
   std::vector<std::unique_ptr<Request>> requests;
-  for (int rank = 0; rank < p; ++rank) {
-    requests.push_back(make_request(job.team(team, rank), rank == kExpects ? its : theirs, algorithm, 2));
+  for (int rank = 0; rank < theirs.p; ++rank) {
+    requests.push_back(make_request(job.team(team, rank), rank == odd ? odd_case : even_case,
+                                    *find_algorithm(theirs.collective, algorithm), parameter));
     SimStep step;
     step.request = requests.back().get();
     job.add_step(rank, std::move(step));
@@ -244,7 +237,36 @@ TEST(TwoPhaseBruck, AShortBlockThatNobodySendsIsMissed) {
   const Status status = job.run();
   ASSERT_TRUE(status.ok()) << status.text();
   job.drain();
-  for (int rank = 0; rank < p; ++rank) EXPECT_EQ(job.team(team, rank).failure().code(), IBCOLL_ERR_MISMATCH) << rank;
+  for (int rank = 0; rank < theirs.p; ++rank)
+    EXPECT_EQ(job.team(team, rank).failure().code(), IBCOLL_ERR_MISMATCH) << rank;
+}
+
+// Sizes that a rank expects count for the agreement on the longest block. Otherwise nothing at all would be sent here.
+TEST(TwoPhaseBruck, AShortBlockThatNobodySendsIsMissed) {
+  constexpr int p = 4, kExpects = 2, kFrom = 1;
+  CallParams nothing;
+  nothing.collective = IBCOLL_ALLTOALLV;
+  nothing.p = p;
+  nothing.counts.assign(p * p, 0);
+  CallParams something = nothing;
+  something.counts[kFrom * p + kExpects] = 8;
+  expect_mismatch({}, nothing, something, kExpects, "two_phase_bruck", 2);
+}
+
+// The root knows both sizes, the other rank reads as much as it expects.
+TEST(Pair, ABlockOfAnotherSize) {
+  constexpr uint64_t kThreshold = 4096, kBlock = 10'000;
+  SimJobParams job;
+  job.network.node_of = {0, 0};
+  CallParams call;
+  call.collective = IBCOLL_SCATTERV;
+  call.p = 2;
+  call.counts = {8, kBlock};
+  for (const uint64_t block : {kBlock - 8, kBlock + 8}) {
+    CallParams other = call;
+    other.counts[1] = block;
+    expect_mismatch(job, call, other, 0, "pair", kThreshold);
+  }
 }
 
 class Mismatches : public ::testing::TestWithParam<Odd> {};

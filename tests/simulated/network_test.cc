@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "runtime/sim/node_memory.h"
 
@@ -206,6 +207,26 @@ TEST(SimNetwork, ADeadRankIsReportedOnce) {
     network.transport(0).check_peers();
     EXPECT_TRUE(poll(network.transport(0)).empty());
   }
+}
+
+// A put reads the memory of its sender, which is gone when it arrives. The message after it has left before the death.
+TEST(SimNetwork, NothingArrivesAfterAPutThatIsLost) {
+  sim::Params params = calm(2);
+  params.random = false;
+  sim::Network network(params);
+  std::vector<std::byte> memory(8);
+  const RemoteRegion region = network.transport(1).expose(0, memory);
+  const std::array<std::byte, 8> source{};
+  ASSERT_EQ(network.transport(0).put(1, region, source, numbered(1), 1), PutResult::kPending);
+  ASSERT_TRUE(network.transport(0).send(1, numbered(2), {}));
+  network.kill(0, 500);
+  while (network.advance()) {
+  }
+  const std::vector<Event> events = poll(network.transport(1));
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].kind, Event::Kind::kPeerFailed);
+  EXPECT_EQ(network.counters().lost_messages, 2u);
+  network.transport(1).conceal(0, region);
 }
 
 TEST(SimNetwork, WhoNeverTalkedToADeadRankHearsOfItWhenTrying) {

@@ -257,6 +257,41 @@ TEST(ProgramReplay, TheBestAlgorithmIsFoundByTrial) {
   EXPECT_EQ(player.algorithm(kind, 0).substr(0, best->names[0].size()), best->names[0]);
 }
 
+// Also where others are predicted to be faster.
+TEST(ProgramReplay, NoAlgorithmIsClearlyFasterThanTheBest) {
+  int not_predicted = 0;
+  for (const uint64_t bytes : {8, 10'000, 1 << 20})
+    for (const int64_t late : {0, 300}) {
+      Program program(16);
+      const uint32_t kind = program.kind(IBCOLL_ALLREDUCE, bytes);
+      std::vector<int64_t> gaps(16, 10);
+      gaps[5] += late;
+      program.call(kind, gaps);
+      const Options machine = slow_machine(program.recording);
+      const KnownCalls calls(program.recording, machine);
+      const auto seconds = [&](const std::string& algorithm) {
+        const std::vector<Moments> at = play(program.recording, machine, "allreduce=" + algorithm);
+        return job_times(program.recording, at, nullptr).sum().all();
+      };
+      const Result<std::unique_ptr<Choices>> present = wanted_choices(calls, "allreduce=ring");
+      ASSERT_TRUE(present.ok());
+      const std::vector<Moments> at = play(program.recording, machine, "allreduce=ring");
+      const Result<BestOfSites> best =
+          best_of_sites(calls, *present.value(), at, job_times(program.recording, at, nullptr));
+      ASSERT_TRUE(best.ok());
+      const double least = seconds(best->names[0].empty() ? "ring" : best->names[0]);
+      const Result<std::vector<ibcoll::Candidate>> all =
+          ibcoll::candidates(IBCOLL_ALLREDUCE, calls.shape(kind), calls.model(kind), {});
+      ASSERT_TRUE(all.ok() && all->size() >= 3);
+      for (size_t i = 0; i < 3; ++i) {
+        const std::string name = all.value()[i].choice.algorithm->name;
+        EXPECT_LE(0.96 * least, seconds(name)) << best->names[0] << ", " << name << ", " << bytes << " bytes";
+      }
+      not_predicted += best->names[0] != all.value()[0].choice.algorithm->name;
+    }
+  EXPECT_GT(not_predicted, 0);
+}
+
 TEST(ProgramReplay, ExcerptsKeepTheOrderAndTheArrivals) {
   Program program(2);
   const uint32_t barrier = program.kind(IBCOLL_BARRIER, 0, "dissemination");

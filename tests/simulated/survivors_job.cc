@@ -175,6 +175,9 @@ void SurvivorsJob::call_collectives_and_agree(int rank, ContextLock::Guard& guar
       continue;
     }
     same(epoch, round, fmt::format("{} {}", agreed->flags, fmt::join(agreed->failed, ",")));
+    for (const int failed : agreed->failed)
+      if (!self.progress.engine().lost().dead(team.team->members().job_rank(failed)))
+        fail(fmt::format("rank {} agrees that rank {} has failed, and awaits it", rank, failed));
     const bool all_well = (agreed->flags & kWell) != 0 && agreed->failed.empty();
     if (all_well && (agreed->flags & kEnough) != 0) return;
     if (all_well) continue;
