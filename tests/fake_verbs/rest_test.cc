@@ -208,6 +208,26 @@ TEST_F(RestTest, ItEndsWithTheConnection) {
   EXPECT_EQ(invalidations(), 0u);
 }
 
+// Then its place in the table is free for one region, not for two.
+TEST_F(RestTest, ItsPlaceIsFreeOnceAfterTheConnection) {
+  ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
+  RemoteRegion wrong = region_;
+  wrong.key ^= 0x5500;
+  ASSERT_NO_FATAL_FAILURE(put_in_vain(wrong));
+  const RemoteRegion whole = world_->at(1).expose(0, memory_), part = world_->at(1).expose(0, memory_.first(5000));
+  world_->got(1).clear();
+  uint64_t come = 0;
+  for (const RemoteRegion& region : {whole, part}) {
+    fill(source_, ++puts_);
+    ASSERT_TRUE(world_->put(0, 1, region, std::span(source_).first(region.bytes), numbered(puts_)));
+    ASSERT_TRUE(world_->pump_until([&] { return world_->messages(1, 0) == come + 1; }));
+    EXPECT_EQ(first_wrong(memory_.first(region.bytes), puts_), region.bytes);
+    ++come;
+  }
+  world_->conceal(1, 0, part);
+  world_->conceal(1, 0, whole);
+}
+
 // Each break gives the window another key. The peer learns which key it replaces.
 TEST_F(RestTest, BreaksBeforeAndAfterItRests) {
   ASSERT_NO_FATAL_FAILURE(put_and_rest(memory_));
