@@ -109,7 +109,7 @@ FAULTS = [
           LAUNCHER, "Exchanges.test_a_late_rank_learns_the_first_death_and_not_those_that_it_caused"),
     Fault("the_lowest_rank_is_the_first_to_leave", "tools/ibcoll_run/allgather_series.cc",
           "(first == nullptr || rank.left < first->left)", "first == nullptr",
-          LAUNCHER_PARTS, "Exchange*"),
+          LAUNCHER_PARTS, "AllgatherSeries*"),
     Fault("another_user_binds_no_port", "runtime/ucx/workarounds/socket_filter.cc",
           "  if (errno != EADDRINUSE) return false;\n", "  if (errno != 0) return false;\n",
           FAILURES, "ChangedUser*"),

@@ -67,7 +67,7 @@ FAULTS = [
           SIMULATED, "SingleCopy*:" + of("bcast", "single_copy")),
     Fault("pair_block_of_another_size", COLLECTIVES + "framework/pair.cc",
           "if (line[entry] != to.size()) {", "if (line[entry] < to.size()) {",
-          SIMULATED, of("scatterv", "pair") + f":{MISMATCHES}"),
+          SIMULATED, "Pair.ABlockOfAnotherSize"),
     Fault("again_bcast_scatter_allgather_rest", COLLECTIVES + "bcast/scatter_allgather.cc",
           "(a.bytes + ranks - 1) / ranks", "std::max<uint64_t>(a.bytes / ranks, 1)",
           SIMULATED, of("bcast", "scatter_allgather")),

@@ -109,7 +109,7 @@ FAULTS = [
           SIMULATED, "Survivors.DeathsAtRandomMoments"),
     Fault("message_after_a_lost_one_arrives", "runtime/sim/network.cc",
           "    pairs_[message.pair].lost = true;\n", "",
-          SIMULATED, "Survivors.ADeathAtEveryEvent"),
+          SIMULATED, "SimNetwork.*"),
     Fault("solver_restores_an_older_step", "perf/apps/heat/heat.c",
           "  step = kept.step;\n", "",
           SURVIVORS, "Solver.test_its_answer_is_that_of_a_run_without_deaths"),
