@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/engine/call_questions.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstring>
 #include <utility>
@@ -40,15 +42,25 @@ bool CallQuestions::send_calls(int peer, uint32_t op, Probe probe) noexcept {
                      std::span(payload).first(used));
 }
 
+std::string CallQuestions::not_kept(uint32_t op) const noexcept {
+  return text_or("", [&] {
+    return fmt::format(" (collective #{} seems to differ, too: of the last {} records are kept)", op,
+                       calls_.kept_records());
+  });
+}
+
 // The first call that differs explains whatever has gone wrong in it, or since.
-bool CallQuestions::find_other_call(int peer, ConstBytes records, Probe probe) noexcept {
+bool CallQuestions::find_other_call(int peer, ConstBytes records, Probe probe, uint32_t asked_op) noexcept {
   for (CallRecord theirs; records.size() >= sizeof theirs; records = records.subspan(sizeof theirs)) {
     std::memcpy(&theirs, records.data(), sizeof theirs);
     const CallRecord mine = calls_.record(theirs.op);
     if (mine.op == 0 || mine.signature == theirs.signature) continue;
+    // The call that seemed to differ is older than all that one of the two ranks has kept.
+    const uint32_t suspected = probe == Probe::kAnswers ? suspected_op_ : asked_op;
     if (!health_.failure().explained())
-      health_.explain(error(IBCOLL_ERR_MISMATCH, "rank {} calls {}, but rank {} calls {}; {}", peer, call_text(theirs),
-                            members_.rank(), call_text(mine), kSameCalls),
+      health_.explain(error(IBCOLL_ERR_MISMATCH, "rank {} calls {}, but rank {} calls {}{}; {}", peer,
+                            call_text(theirs), members_.rank(), call_text(mine),
+                            is_after(theirs.op, suspected) ? not_kept(suspected) : std::string(), kSameCalls),
                       theirs.op);
     if (probe == Probe::kAnswers) return true;
     answer_to_ = peer;
@@ -63,12 +75,30 @@ void CallQuestions::on_probe(int peer, const Note& note, ConstBytes payload) noe
   if (payload.size() < sizeof(PairBytes)) return;
   health_.check_own_line();
   const auto probe = static_cast<Probe>(note.index);
-  if (find_other_call(peer, payload.subspan(sizeof(PairBytes)), probe)) return;
-  if (!health_.good() || probe != Probe::kWaits) return;
+  if (find_other_call(peer, payload.subspan(sizeof(PairBytes)), probe, note.op)) return;
+  if (probe == Probe::kAnswers) return note_missing_record(peer);
+  if (probe == Probe::kSuspects) {
+    if (!calls_.begun(note.op) || calls_.record(note.op).op != 0) return;
+    answer_to_ = peer;
+    answer_op_ = note.op;
+    return answer();
+  }
+  if (!health_.good()) return;
   if (const Request* const request = calls_.find(note.op))
     compare_bytes(peer, *request, payload);
   else if (calls_.begun(note.op))
     (void)links_.send(peer, links_.note(NoteKind::kEnded, 0, note.op, note.signature, 0), {});
+}
+
+// The peer's answer has no call that this rank has made otherwise: the peer is so far ahead that it has no record of the
+// suspected one.
+void CallQuestions::note_missing_record(int peer) noexcept {
+  const TeamFailure& failure = health_.failure();
+  if (failure.state() != TeamFailure::State::kSuspected || failure.explained() || peer != suspected_peer_) return;
+  health_.explain(
+      error(failure.status().code(), "{}; rank {} is so far ahead that it has no record of its collective #{}",
+            failure.status().text(), peer, suspected_op_),
+      suspected_op_);
 }
 
 void CallQuestions::compare_bytes(int peer, const Request& request, ConstBytes payload) noexcept {

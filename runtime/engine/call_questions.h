@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "runtime/base/buffer.h"
 #include "runtime/engine/calls_in_flight.h"
@@ -50,7 +51,9 @@ class CallQuestions {
   static constexpr uint32_t kAskedCalls = 8;
 
   bool send_calls(int peer, uint32_t op, Probe probe) noexcept;
-  bool find_other_call(int peer, ConstBytes records, Probe probe) noexcept;
+  bool find_other_call(int peer, ConstBytes records, Probe probe, uint32_t asked_op) noexcept;
+  std::string not_kept(uint32_t op) const noexcept;
+  void note_missing_record(int peer) noexcept;
   void compare_bytes(int peer, const Request& request, ConstBytes payload) noexcept;
   void ask() noexcept;
   void answer() noexcept;

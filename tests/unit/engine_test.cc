@@ -197,6 +197,21 @@ TEST_F(OtherCall, IsFoundAmongThoseThatAreKept) {
   progress();
   const std::string text = team(0).failure().text();
   EXPECT_NE(text.find("rank 0 calls bcast (binomial) #24 of 0 bytes, root 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("(collective #1 seems to differ, too: of the last 128 records are kept)"), std::string::npos);
+}
+
+// The rank that is behind has made none of those of which the other one still has a record.
+TEST_F(OtherCall, OfARankThatIsFarAheadHasNoNameAnyMore) {
+  start(make_bcast(team(1), 10, 1));
+  for (int i = 0; i < 150; ++i) start(make_bcast(team(1), 10, 1));
+  start(make_call(team(0), 10));
+  progress();
+  const std::string text = team(0).failure().text();
+  EXPECT_NE(text.find("rank 0 is in allgather (ring) #1 of 10 bytes per block, and rank 1 in a call"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("; rank 1 is so far ahead that it has no record of its collective #1"), std::string::npos)
+      << text;
 }
 
 TEST_F(OtherCall, IsAskedForOnceThereIsRoom) {

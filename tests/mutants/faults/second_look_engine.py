@@ -60,7 +60,7 @@ FAULTS = [
           "",
           UNIT, ENGINE),
     Fault("again_other_call_is_not_answered", "runtime/engine/call_questions.cc",
-          "    answer_to_ = peer;\n", "",
+          "    answer_to_ = peer;\n    answer_op_ = theirs.op;\n", "",
           UNIT, ENGINE),
     Fault("again_answers_are_answered", "runtime/engine/call_questions.cc",
           "if (probe == Probe::kAnswers) return true;", "if (probe == Probe::kAnswers && peer < 0) return true;",
