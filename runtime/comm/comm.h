@@ -116,7 +116,9 @@ class Comm {
   // The same without a wait; -1: there is none.
   int landed() noexcept { return backend_->satisfied({WaitKind::kLanding, -1, 0}) ? backend_->take_landing() : -1; }
   // Until the engine has looked for messages once more. Where puts end at once, nothing else lets landed() see others.
-  Awaiter looked() noexcept { return {*this, {WaitKind::kPassed, -1, backend_->passes() + 1}}; }
+  Awaiter looked() noexcept {
+    return {*this, {WaitKind::kPassed, -1, backend_->passes() + 2}};
+  }  // one may be under way
   // Until the source of every put is reusable, but for at most `but` of them.
   Awaiter flushed(uint64_t but = 0) noexcept { return {*this, {WaitKind::kFlushed, -1, but}}; }
 

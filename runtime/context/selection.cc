@@ -51,15 +51,20 @@ Result<Forced> Selection::forced(ibcoll_collective_t collective, const char* alg
 }
 
 // What was timed at start differs from run to run, and the algorithm decides in which order operands are combined.
-const CostModel* Selection::steady_model_for(const TeamProfile& team, const Args& args) const noexcept {
-  return deterministic_ && args.reduction.op && !args.reduction.exact() ? &team.steady_model : nullptr;
+bool Selection::needs_steady_model(const Args& args) const noexcept {
+  return deterministic_ && args.reduction.op && !args.reduction.exact();
 }
 
-// The model of calls of this scheme: of zero-copy messages none goes to a rank that is not there.
-static CostModel model_for(const TeamProfile& team, ibcoll_scheme_t scheme) noexcept {
-  CostModel model = team.model;
+// Of zero-copy messages none goes to a rank that is not there.
+static CostModel model_for(ibcoll_scheme_t scheme, CostModel model) noexcept {
   if (scheme == IBCOLL_SCHEME_ZERO_COPY) model.eager_bytes = model.spill_bytes = 0;
   return model;
+}
+
+Result<std::vector<Candidate>> Selection::candidates_of(const TeamProfile& team, const Args& args, const Forced& forced,
+                                                        ibcoll_scheme_t scheme, const Shape& shape) const {
+  const CostModel model = model_for(scheme, team.model), steady = model_for(scheme, team.steady_model);
+  return candidates(args.collective, shape, model, forced, needs_steady_model(args) ? &steady : nullptr, weighing_);
 }
 
 // nullptr: the file has no choice for such calls, or none that applies.
@@ -77,8 +82,7 @@ Result<Choice> Selection::choose(const TeamProfile& team, Args& args, const Forc
                                  ibcoll_scheme_t scheme) const {
   args.fixed_order = deterministic_;
   const Shape shape = shape_of(team.shape, args);
-  const Result<std::vector<Candidate>> all =
-      candidates(args.collective, shape, model_for(team, scheme), forced, steady_model_for(team, args), weighing_);
+  const Result<std::vector<Candidate>> all = candidates_of(team, args, forced, scheme, shape);
   if (!all.ok()) return all.status();
   return candidate(all.value(), timed(team, args, scheme, shape, all.value())).choice;
 }
@@ -86,10 +90,10 @@ Result<Choice> Selection::choose(const TeamProfile& team, Args& args, const Forc
 Result<std::string> Selection::explain(const TeamProfile& team, const Args& args, const Forced& forced,
                                        ibcoll_scheme_t scheme) const {
   const Shape shape = shape_of(team.shape, args);
-  const Result<std::vector<Candidate>> all =
-      candidates(args.collective, shape, model_for(team, scheme), forced, steady_model_for(team, args), weighing_);
+  const Result<std::vector<Candidate>> all = candidates_of(team, args, forced, scheme, shape);
   if (!all.ok()) return all.status();
-  Json decision = ibcoll::explain(args.collective, shape, model_for(team, scheme), forced, all.value(), weighing_);
+  Json decision =
+      ibcoll::explain(args.collective, shape, model_for(scheme, team.model), forced, all.value(), weighing_);
   if (const Tuning::Entry* const entry = timed(team, args, scheme, shape, all.value())) {
     decision.set("algorithm", candidate(all.value(), entry).choice.name());
     decision.set("reason", fmt::format("read from the tuning file, timed in {} calls", entry->trials));

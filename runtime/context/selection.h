@@ -39,7 +39,9 @@ class Selection {
  private:
   const Tuning::Entry* timed(const TeamProfile& team, const Args& args, ibcoll_scheme_t scheme, const Shape& shape,
                              const std::vector<Candidate>& all) const;
-  const CostModel* steady_model_for(const TeamProfile& team, const Args& args) const noexcept;
+  bool needs_steady_model(const Args& args) const noexcept;
+  Result<std::vector<Candidate>> candidates_of(const TeamProfile& team, const Args& args, const Forced& forced,
+                                               ibcoll_scheme_t scheme, const Shape& shape) const;
 
   ibcoll_scheme_t default_scheme_ = IBCOLL_SCHEME_AUTO;
   Overlap overlap_ = Overlap::kRefused;

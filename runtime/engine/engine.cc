@@ -77,9 +77,9 @@ void Engine::end_rests() noexcept {
 // ---------------------------------------------------------------- progress
 
 bool Engine::progress(uint32_t looks) noexcept {
-  ++passes_;
   bool moved = scheduler_.retry_blocked();
   moved |= take_messages(scheduler_.waits_for_messages_only() ? looks : 1);
+  ++passes_;
   if (scheduler_.waits_for_memory()) moved |= scheduler_.look_at_memory();
   if (scheduler_.serves_late_peers()) moved |= scheduler_.serve_late_peers(moved, now());
   if (credit_due_) [[unlikely]]

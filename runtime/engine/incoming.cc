@@ -67,7 +67,7 @@ void Incoming::on_advertisement(Channel& c, const Note& note, ConstBytes payload
 void Incoming::on_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
   arrivals_.arrived(c);
   if (c.in.announced.head && !c.in.unexpected.head)
-    take_eager(c, note, payload, Taken::kAtOnce);
+    take_eager(c, note, payload);
   else
     keep_unexpected(c, note, payload);
 }
@@ -90,33 +90,28 @@ void Incoming::keep_unexpected(Channel& c, const Note& note, ConstBytes payload)
 void Incoming::take_unexpected(Channel& c) noexcept {
   while (c.in.unexpected.head && c.in.announced.head) {
     EarlyMessage* const early = c.in.unexpected.pop();
+    simulate_copy_of(early->payload().data(), early->payload().size());
     if (static_cast<NoteKind>(early->note.kind) == NoteKind::kSpill)
-      take_fragment(c, early->note, early->payload(), Taken::kLater);
+      on_fragment(c, early->note, early->payload());
     else
-      take_eager(c, early->note, early->payload(), Taken::kLater);
+      take_eager(c, early->note, early->payload());
     state_.team().engine().early_messages().recycle(early);
   }
 }
 
-// What was kept is copied by a rank that has come at last; what lands, in the time of the message.
-void Incoming::copy_in(std::byte* to, ConstBytes payload, Taken when) noexcept {
-  const bool simulated = when == Taken::kLater ? work_is_simulated(to, payload.data(), payload.size())
-                                               : landing_is_simulated(to, payload.data());
-  if (!simulated) std::memcpy(to, payload.data(), payload.size());
-}
-
-void Incoming::take_eager(Channel& c, const Note& note, ConstBytes payload, Taken when) noexcept {
+void Incoming::take_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
   Message* const m = c.in.announced.head;
   if (m->bytes != note.bytes || payload.size() > m->bytes - m->moved) {
     state_.mismatch(c.peer, note.bytes, m->bytes, "bytes of a message from it");
     return;
   }
-  copy_in(m->data + m->moved, payload, when);
+  if (!landing_is_simulated(m->data + m->moved, payload.data()))
+    std::memcpy(m->data + m->moved, payload.data(), payload.size());
   c.credit.took(payload.size());
   land(c, payload.size());
 }
 
-void Incoming::take_fragment(Channel& c, const Note& note, ConstBytes payload, Taken when) noexcept {
+void Incoming::on_fragment(Channel& c, const Note& note, ConstBytes payload) noexcept {
   Message* const m = c.in.announced.head;
   if (!m || m->bytes != note.bytes || payload.size() > m->bytes - m->moved) {
     state_.mismatch(c.peer, note.bytes, m ? m->bytes : 0, "bytes of a message from it");
@@ -125,7 +120,8 @@ void Incoming::take_fragment(Channel& c, const Note& note, ConstBytes payload, T
   // A peer that the kernel does not let write to the region sends fragments.
   const bool refused = m->region.key != 0 && static_cast<NoteKind>(note.kind) == NoteKind::kFragment;
   if (refused && !state_.may_access({m->data + m->moved, payload.size()}, Access::kWrite)) return;
-  copy_in(m->data + m->moved, payload, when);
+  if (!landing_is_simulated(m->data + m->moved, payload.data()))
+    std::memcpy(m->data + m->moved, payload.data(), payload.size());
   if (static_cast<NoteKind>(note.kind) == NoteKind::kSpill) c.credit.took_spilled(payload.size());
   if (m->moved + payload.size() == m->bytes && !conceal(c.peer, *m))
     return state_.mismatch(c.peer, note.bytes, m->bytes, "bytes of a message that it writes twice");

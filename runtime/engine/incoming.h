@@ -55,9 +55,7 @@ class Incoming {
   void on_advertisement(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void on_eager(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void on_spill(Channel& channel, const Note& note, ConstBytes payload) noexcept;
-  void on_fragment(Channel& channel, const Note& note, ConstBytes payload) noexcept {
-    take_fragment(channel, note, payload, Taken::kAtOnce);
-  }
+  void on_fragment(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void on_put(Channel& channel, const Note& note) noexcept;
 
   // ---- the end
@@ -73,10 +71,7 @@ class Incoming {
   void announce_taken(Channel& channel, uint64_t bytes, int called) noexcept;
   bool conceal(int peer, Message& announced) noexcept;
   bool rest(int peer, Message& announced) noexcept;
-  enum class Taken { kAtOnce, kLater };
-  static void copy_in(std::byte* to, ConstBytes payload, Taken when) noexcept;
-  void take_eager(Channel& channel, const Note& note, ConstBytes payload, Taken when) noexcept;
-  void take_fragment(Channel& channel, const Note& note, ConstBytes payload, Taken when) noexcept;
+  void take_eager(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void keep_unexpected(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void take_unexpected(Channel& channel) noexcept;
   void land(Channel& channel, uint64_t bytes) noexcept;

@@ -8,6 +8,7 @@
 
 #include "runtime/engine/request.h"
 #include "runtime/machine/core_hints.h"
+#include "runtime/machine/simulation.h"
 
 namespace ibcoll {
 
@@ -187,6 +188,7 @@ void Team::deliver_early(Request& request) noexcept {
     }
     EarlyMessage* const early = list.take(at);
     --early_count_;
+    simulate_copy_of(early->payload().data(), early->payload().size());
     on_message(early->peer, early->note, early->payload());
     engine_.early_messages().recycle(early);
   }

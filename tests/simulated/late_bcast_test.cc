@@ -264,6 +264,16 @@ TEST(GrowingChain, CrossesEachLinkBetweenNodesOnce) {
         }
 }
 
+// A piece passes through the first rank of each node, and then through the ranks of the last one.
+TEST(GrowingChain, IsAsLongAsThereAreNodes) {
+  for (const int kind : {1, 2}) {
+    Call call = long_call(48, layout(48, kind));
+    call.bytes = call.parameter = 10'000;
+    const Outcome outcome = run(call);
+    EXPECT_LT(*std::max_element(outcome.completed.begin(), outcome.completed.end()), 90'000u) << kind;
+  }
+}
+
 // At more nodes than a header has room for.
 TEST(GrowingChain, WhatAHeaderHasNoRoomForJoinsByTheNext) {
   const int p = 80;

@@ -12,7 +12,6 @@
 // (h - 1 + n / B) (alpha + B beta).
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 #include "runtime/collectives/bcast/trees.h"
 
@@ -141,8 +140,6 @@ class GrowingChain {
   // Ranks that have arrived join, where a header tells that in time and has room. One of them; kNone if none joins.
   int grow(Header& header, uint64_t pieces_left, Successors& of_root) {
     for (int rank = c_.landed(); rank != kNone; rank = c_.landed()) arrived(rank);
-    std::sort(waiting_, waiting_ + waiting_count_,
-              [this](int a, int b) { return std::pair(distance(a), a) < std::pair(distance(b), b); });
     int joined = 0, waiting = 0, headers = 0;
     ++growth_;
     for (int i = 0; i < waiting_count_; ++i) {
@@ -180,11 +177,6 @@ class GrowingChain {
   };
   // A header reaches it before the root has sent the last piece. Later, a new chain is as fast.
   static bool may_grow(const End& at, uint64_t pieces_left) { return pieces_left >= static_cast<uint64_t>(at.depth); }
-  // Of its node, from that of the root.
-  int distance(int rank) const {
-    return (nodes_.node_of(rank) - nodes_.node_of(c_.rank()) + nodes_.node_count()) % nodes_.node_count();
-  }
-
   Comm& c_;
   const Placement& nodes_;
   int left_, waiting_count_ = 0, growth_ = 0;
@@ -265,8 +257,8 @@ double headers_us(const Shape& s, const CostModel& m) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes), places = 3 * m.message_us(0) + (s.p - 1) * m.stream_us(0);
   const int height = std::max(1, s.nodes + s.most_local - 2);
-  // A rank between the chain and a branch sends all twice. An adapter sends to the next node beside the processor.
-  const bool twice = s.nodes > 1 && s.most_local > 1 && !m.moves_meanwhile;
+  // A rank between the chain and a branch sends all twice.
+  const bool twice = s.nodes > 1 && s.most_local > 1;
   return places + headers_us(s, m) +
          tree_us({s.p, height * 1.0, 1, s.p - 1.0}, m, n, static_cast<double>(s.parameter)) +
          (twice ? m.copies_us(n) : 0);
