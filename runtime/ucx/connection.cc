@@ -2,6 +2,7 @@
 // Endpoints: made on first use, closed when UCX reports an error, and the orderly end.
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "runtime/base/log.h"
@@ -151,9 +152,20 @@ void Transport::serve_connections() {
   leaving_.resize(kept);
 }
 
+// This rank has lost a message, and the peer would wait for an answer. Other ranks notify it of that with its reason;
+// where there are none, it notices that its connections have ended.
+void Transport::end_connections(const Peer& peer) noexcept {
+  if (!peer.lacks || size_ > 2 || !sockets_) return;
+  try {
+    (void)sockets_->cut(peer.rank);
+  } catch (const std::bad_alloc&) {  // then the peer finds it by IBCOLL_TIMEOUT
+  }
+}
+
 void Transport::fail(Peer& peer) {
   peer.state = Peer::State::kFailed;
   processes_.remove(peer.rank);
+  end_connections(peer);
   if (peer.endpoint != nullptr && sockets_ && !sockets_->refusal_of(peer.rank).empty()) {
     leave_to_ucx(peer);
   } else if (peer.endpoint != nullptr) {

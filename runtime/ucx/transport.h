@@ -142,6 +142,7 @@ class Transport final : public NetworkTransport {
   void adopt_sockets();
   void check_sockets();
   void fail(Peer& peer);
+  void end_connections(const Peer& peer) noexcept;
   void report_failure(Peer& peer);
   void announce_leaving();
   bool everything_left() const;

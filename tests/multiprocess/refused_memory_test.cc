@@ -177,7 +177,7 @@ void judge(const Step& step, int nodes, uint64_t nth, int victim, int self, cons
   const int32_t otherwise = step.effect == Effect::kFails ? IBCOLL_ERR_MISMATCH : IBCOLL_OK;
   // A rank whose network has lost a message cannot reach the one that sent it, and there is no third rank to notify it.
   const auto cut_off = [&](int32_t status) {
-    return all.size() == 2 && self != victim && (status == IBCOLL_ERR_TIMEOUT || status == IBCOLL_ERR_PEER_FAILED);
+    return all.size() == 2 && self != victim && status == IBCOLL_ERR_PEER_FAILED;
   };
   const auto right = [&](int32_t status) {
     return status == otherwise || status == IBCOLL_ERR_NO_MEMORY || cut_off(status);

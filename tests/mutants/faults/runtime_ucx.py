@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What ibcoll does above UCX: credit, puts in pieces, the death of peers, who may connect."""
 
-from .fault import CONFORMANCE, Fault
+from .fault import CONFORMANCE, NO_MEMORY, Fault
 
 UCX = "*ucx*"
 DOORS, DEVICES = "UcxDoors*", "UcxDevices*"
 
 FAULTS = [
+    Fault("rt_ucx_the_other_of_two_ranks_waits", "runtime/ucx/connection.cc",
+          "  end_connections(peer);\n", "",
+          NO_MEMORY, "*2_ranks_2_nodes"),
     Fault("rt_ucx_given_up_puts_keep_their_source", "runtime/ucx/put.cc",
           "    LargePut& put = LargePut::in(whole);\n    put.all_posted = true;\n    if",
           "    LargePut& put = LargePut::in(whole);\n    if",
