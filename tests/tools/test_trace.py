@@ -353,6 +353,7 @@ class Version5(TraceTest):
         whole = self.HEADER + self.LISTS + self.CALL + "end\n"
         for good, bad, line, what in (
                 ("team 2 0-2,3", "team 2 0-4", 4, "team 2 of 2"), ("team 2 0-2,3", "team 1 0", 4, "team 2 of 2"),
+                ("team 2 0-2,3", "team 2 1-4", 4, "team 2 of 2"),
                 ("team 2 0-2,3", "team 2 2-1", 4, "team 2 of 2"), ("team 2 0-2,3", "team 2 0-3,0", 4, "team 2 of 2"),
                 ("counts 7", "counts 7*5", 5, "list of sizes 1 of 1"), ("counts 7", "counts x", 5, "list of sizes 1 of 1"),
                 ("- - auto 0 0", "double - auto 0 0", 6, "record 1 of 1"), ("auto 0 0", "auto 1 0", 6, "record 1 of 1"),
