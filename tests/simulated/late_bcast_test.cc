@@ -270,7 +270,7 @@ TEST(GrowingChain, IsAsLongAsThereAreNodes) {
     Call call = long_call(48, layout(48, kind));
     call.bytes = call.parameter = 10'000;
     const Outcome outcome = run(call);
-    EXPECT_LT(*std::max_element(outcome.completed.begin(), outcome.completed.end()), 90'000u) << kind;
+    EXPECT_LT(*std::max_element(outcome.completed.begin(), outcome.completed.end()), 35'000u) << kind;
   }
 }
 
