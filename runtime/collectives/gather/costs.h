@@ -105,12 +105,13 @@ inline double late_linear_gather_us(const Shape& s, const CostModel& model) {
   return (others * (m.message_us(block) + m.beta_us * beyond) + m.own_copies_us(block)) / s.p;
 }
 // All wait for a late root of the linear scatter; a late leaf copies what was sent ahead, and has to ask for what does
-// not fit into the root's share.
+// not fit into the root's share. Of a short block the copy is part of the message, as in all algorithms.
 inline double late_linear_scatter_us(const Shape& s, const CostModel& model) {
   const CostModel m = model_of_late(model);
   const double block = static_cast<double>(block_of(s)), ahead = std::min(block, share_of(s, m));
   const double asked_for = ahead < block ? asked_for_us(m, block - ahead) : 0;
-  return (linear_us(s, model) + (s.p - 1) * (m.own_copies_us(ahead) + asked_for)) / s.p;
+  const double copied = block > m.eager_bytes ? m.own_copies_us(ahead) : 0;
+  return (linear_us(s, model) + (s.p - 1) * (copied + asked_for)) / s.p;
 }
 
 // Trees of 2^levels units, whose roots send straight to the root, or all `units` in one: each unit above the late one
