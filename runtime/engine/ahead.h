@@ -26,7 +26,9 @@ class Ahead {
   // True when the first eager message of collective `op` may go to the peer now; then `op` is counted. Only older
   // collectives hold a younger one back, so that the oldest can always continue, whatever was sent before.
   bool begin(uint32_t op, const Limits& limits) noexcept {
-    if (begun_ == 0) completed_ = op - 1;  // of nothing that went to it; 0 may be half of all numbers away
+    // The peer has not completed what still sends to it. Before it has reported that is all that is known of it: the
+    // first message may be of a younger call than the second one, and 0 half of all numbers away.
+    if (begun_ == 0 || !is_after(op, completed_)) completed_ = op - 1;
     uint32_t older = 0;
     uint64_t bytes = 0;
     for (const Group& g : groups_)

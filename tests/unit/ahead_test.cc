@@ -44,6 +44,18 @@ TEST(Ahead, SoManyBytes) {
   EXPECT_EQ(begun(ahead, 14, limits, 1 << 20), 1u) << "one is never too long";
 }
 
+// Of two calls in flight the younger one may be the first that writes to a peer.
+TEST(Ahead, TheFirstMessageNeedNotBeOfTheOldestCall) {
+  Ahead ahead;
+  const Ahead::Limits limits{128, kMany};
+  EXPECT_TRUE(ahead.begin(7, limits));
+  EXPECT_TRUE(ahead.begin(5, limits));
+  ahead.spilled(5, 1000);
+  EXPECT_EQ(ahead.spilled(), 1000u);
+  EXPECT_TRUE(ahead.completed(5));
+  EXPECT_EQ(ahead.spilled(), 0u);
+}
+
 TEST(Ahead, SpilledBytesCountUntilTheirCollectiveIsComplete) {
   Ahead ahead;
   const Ahead::Limits limits{128, kMany};
