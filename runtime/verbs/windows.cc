@@ -22,6 +22,7 @@ bool Exposures::bind(Peer& peer, bool signaled) {
     ibv_send_wr* const request = requests_.link(peer, {}, Work::kLocal, 0, signaled && unbound.size() == 1);
     if (!request) return false;
     request->opcode = IBV_WR_BIND_MW;
+    request->imm_data = 0;  // of what was linked here before; soft-RoCE refuses any other
     request->bind_mw.mw = bound.window.handle.get();
     request->bind_mw.rkey = bound.key;
     request->bind_mw.bind_info = {bound.registration ? region_of(*bound.registration) : bound.exact.get(),

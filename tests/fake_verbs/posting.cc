@@ -32,6 +32,8 @@ int QueuePair::post(const ibv_send_wr& request) {
   const size_t bytes = bytes_of(request);
   if (request.num_sge > static_cast<int>(cap.max_send_sge) || (is_inline && bytes > cap.max_inline_data)) return EINVAL;
   if (qp_type == IBV_QPT_UD && request.opcode != IBV_WR_SEND) return EINVAL;
+  // As soft-RoCE does, of which others see nothing.
+  if (request.opcode == IBV_WR_BIND_MW && (request.num_sge > 0 || request.imm_data != 0)) return EINVAL;
   count(*this, request);
   ++requests_held;
   WorkRequest& posted = requests.emplace_back();
