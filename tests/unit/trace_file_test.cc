@@ -14,6 +14,17 @@
 namespace ibcoll {
 namespace {
 
+// A barrier, and a peer of it whose number is the arrival.
+void add_barrier(TraceBuffer& buffer, int32_t arrival) {
+  TracedCall traced;
+  traced.arrival_ns = arrival, traced.exit_ns = 100;
+  traced.algorithm = find_algorithm(IBCOLL_BARRIER, "dissemination");
+  buffer.add(traced);
+  TracedPeer peer;
+  peer.job_rank = arrival;
+  buffer.add_peer(peer);
+}
+
 class TraceFileTest : public testing::Test {
  protected:
   TraceFileTest() { folder_ = ::mkdtemp(folder_.data()); }
@@ -64,15 +75,7 @@ TEST_F(TraceFileTest, PeersStandWithTheirCall) {
 TEST_F(TraceFileTest, CallsStandInTheOrderOfTheirArrival) {
   const std::unique_ptr<TraceFile> trace = TraceFile::open(folder_, 4, 8, 0);
   ASSERT_NE(trace, nullptr);
-  for (const int32_t arrival : {20, 10, 30}) {
-    TracedCall traced;
-    traced.arrival_ns = arrival, traced.exit_ns = 100;
-    traced.algorithm = find_algorithm(IBCOLL_BARRIER, "dissemination");
-    trace->buffer().add(traced);
-    TracedPeer peer;
-    peer.job_rank = arrival;
-    trace->buffer().add_peer(peer);
-  }
+  for (const int32_t arrival : {20, 10, 30}) add_barrier(trace->buffer(), arrival);
   trace->write({});
   const std::vector<std::string> all = lines("trace.0");
   ASSERT_EQ(all.size(), 6u);
@@ -87,15 +90,7 @@ TEST_F(TraceFileTest, CallsStandInTheOrderOfTheirArrival) {
 TEST_F(TraceFileTest, PeersOfCallsThatAreGoneAreLeftOut) {
   const std::unique_ptr<TraceFile> trace = TraceFile::open(folder_, 2, 8, 0);
   ASSERT_NE(trace, nullptr);
-  for (const int32_t arrival : {10, 20, 30}) {
-    TracedCall traced;
-    traced.arrival_ns = arrival;
-    traced.algorithm = find_algorithm(IBCOLL_BARRIER, "dissemination");
-    trace->buffer().add(traced);
-    TracedPeer peer;
-    peer.job_rank = arrival;
-    trace->buffer().add_peer(peer);
-  }
+  for (const int32_t arrival : {10, 20, 30}) add_barrier(trace->buffer(), arrival);
   trace->write({});
   const std::vector<std::string> all = lines("trace.0");
   ASSERT_EQ(all.size(), 5u);
