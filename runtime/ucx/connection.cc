@@ -165,6 +165,7 @@ void Transport::end_connections(const Peer& peer) noexcept {
 void Transport::fail(Peer& peer) {
   peer.state = Peer::State::kFailed;
   processes_.remove(peer.rank);
+  const std::string silence = silence_of(peer);  // before connections are cut, which counts as a refusal
   end_connections(peer);
   if (peer.endpoint != nullptr && sockets_ && !sockets_->refusal_of(peer.rank).empty()) {
     leave_to_ucx(peer);
@@ -180,18 +181,21 @@ void Transport::fail(Peer& peer) {
   drop_fragments(peer);
   // If a peer has left, and all that it sent has arrived, its end is only a failure for a caller that still sends to
   // it.
-  if (!peer.left || !all_has_arrived(peer)) report_failure(peer);
+  if (!peer.left || !all_has_arrived(peer)) report_failure(peer, silence);
 }
 
-void Transport::report_failure(Peer& peer) {
-  if (!peer.failure.empty()) return;
+std::string Transport::silence_of(const Peer& peer) const noexcept {
   // The kernel's keepalive may find it before this transport checks.
   const Time waited = peer.error == UCS_ERR_ENDPOINT_TIMEOUT ? now() - peer.connected_at : 0;
-  const std::string silence = text_or("", [&] {
+  return text_or("", [&] {
     std::string why = sockets_ ? sockets_->silence_of(peer.rank, waited) : std::string();
     if (why.empty() && sockets_) why = sockets_->refusal_of(peer.rank);
     return why;
   });
+}
+
+void Transport::report_failure(Peer& peer, const std::string& silence) {
+  if (!peer.failure.empty()) return;
   peer.lacks = peer.lacks && !peer.left && silence.empty();
   peer.failure = text_or("out of memory", [&] {
     if (peer.lacks) return fmt::format("ucx: {}", ucs_status_string(peer.error));

@@ -26,7 +26,7 @@ ucp_request_param_t request_param(unsigned flags) {
 Peer* Transport::ready_to_send(int rank, size_t bytes) {
   Peer* peer = find_or_make(rank);
   if (peer == nullptr) return nullptr;
-  if (peer->state == Peer::State::kFailed && peer->left) report_failure(*peer);
+  if (peer->state == Peer::State::kFailed && peer->left) report_failure(*peer, {});
   if (peer->state == Peer::State::kNew) connect(*peer);
   if (peer->state != Peer::State::kConnected) return nullptr;
   if (!peer->send.has_room(bytes)) {

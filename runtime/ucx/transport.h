@@ -143,7 +143,9 @@ class Transport final : public NetworkTransport {
   void check_sockets();
   void fail(Peer& peer);
   void end_connections(const Peer& peer) noexcept;
-  void report_failure(Peer& peer);
+  // What the kernel knows of the peer's silence, or of a connection that it refused. Empty: nothing.
+  std::string silence_of(const Peer& peer) const noexcept;
+  void report_failure(Peer& peer, const std::string& silence);
   void announce_leaving();
   bool everything_left() const;
   void close_endpoints();

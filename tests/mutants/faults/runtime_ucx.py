@@ -25,7 +25,7 @@ FAULTS = [
           "exposure != nullptr && within && !exposure->concealing", "exposure != nullptr && within",
           CONFORMANCE, "*RegionTest*ucx*"),
     Fault("rt_ucx_deserter_is_not_reported", "runtime/ucx/send.cc",
-          "  if (peer->state == Peer::State::kFailed && peer->left) report_failure(*peer);\n", "",
+          "  if (peer->state == Peer::State::kFailed && peer->left) report_failure(*peer, {});\n", "",
           CONFORMANCE, "*DeathTest*ucx*:*LeavingTest*ucx*"),
     Fault("rt_ucx_control_in_flight_for_ever", "runtime/ucx/send.cc",
           "  if (buffer.use == Buffer::Use::kControl) peer.control_in_flight = false;\n", "",
