@@ -55,14 +55,15 @@ bool CallQuestions::find_other_call(int peer, ConstBytes records, Probe probe, u
     std::memcpy(&theirs, records.data(), sizeof theirs);
     const CallRecord mine = calls_.record(theirs.op);
     if (mine.op == 0 || mine.signature == theirs.signature) continue;
-    // The call that seemed to differ is older than all that one of the two ranks has kept.
-    const uint32_t suspected = probe == Probe::kAnswers ? suspected_op_ : asked_op;
+    // The call that one of the two ranks has asked about is older than all that one of them has kept.
+    const bool answers = probe == Probe::kAnswers, asked = !answers || peer == suspected_peer_;
+    const uint32_t suspected = answers ? suspected_op_ : asked_op;
     if (!health_.failure().explained())
       health_.explain(error(IBCOLL_ERR_MISMATCH, "rank {} calls {}, but rank {} calls {}{}; {}", peer,
                             call_text(theirs), members_.rank(), call_text(mine),
-                            is_after(theirs.op, suspected) ? not_kept(suspected) : std::string(), kSameCalls),
+                            asked && is_after(theirs.op, suspected) ? not_kept(suspected) : std::string(), kSameCalls),
                       theirs.op);
-    if (probe == Probe::kAnswers) return true;
+    if (answers) return true;
     answer_to_ = peer;
     answer_op_ = theirs.op;
     answer();

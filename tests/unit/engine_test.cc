@@ -252,6 +252,22 @@ TEST_F(EngineTest, DifferentCallsAreFoundByAsking) {
   for (const auto& call : calls) EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_MISMATCH);
 }
 
+// Each of two ranks waits for the other one, and rank 0 asks. It has suspected no call, so the answer names the two that
+// differ, and no other one.
+TEST_F(EngineTest, AnAnswerNamesNoCallThatWasNotSuspected) {
+  const auto waits = make_bcast(team(0), 10, 1), also_waits = make_bcast(team(1), 10, 0);
+  EXPECT_TRUE(waits->request->start().ok());
+  EXPECT_TRUE(also_waits->request->start().ok());
+  for (int i = 0; i < 12; ++i) {
+    wire_.now += 250'000'000;
+    engines_[0]->check();
+    progress();
+  }
+  const Status& status = waits->request->status();
+  EXPECT_EQ(status.code(), IBCOLL_ERR_MISMATCH);
+  EXPECT_EQ(status.text().find("seems to differ, too"), std::string::npos) << status.text();
+}
+
 // A rank whose call was complete without the others: it says so when it is asked.
 TEST_F(EngineTest, WhoWaitsForARankThatHasEndedLearnsOfIt) {
   auto waits = make_call(team(0), 10), also_waits = make_call(team(2), 10), nothing = make_call(team(1), 0);

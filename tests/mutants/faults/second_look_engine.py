@@ -63,8 +63,11 @@ FAULTS = [
           "    answer_to_ = peer;\n    answer_op_ = theirs.op;\n", "",
           UNIT, ENGINE),
     Fault("again_answers_are_answered", "runtime/engine/call_questions.cc",
-          "if (probe == Probe::kAnswers) return true;", "if (probe == Probe::kAnswers && peer < 0) return true;",
+          "if (answers) return true;", "if (answers && peer < 0) return true;",
           UNIT, ENGINE),
+    Fault("again_a_call_that_nobody_suspected_differs_too", "runtime/engine/call_questions.cc",
+          "asked = !answers || peer == suspected_peer_;", "asked = peer >= 0;",
+          UNIT, "EngineTest.AnAnswerNamesNoCallThatWasNotSuspected"),
     Fault("again_answers_once", "runtime/engine/call_questions.cc",
           "  answer();\n"
           "  ask();\n",
