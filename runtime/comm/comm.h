@@ -115,10 +115,9 @@ class Comm {
   LandingAwaiter next_landing() noexcept { return {{*this, {WaitKind::kLanding, -1, 0}}}; }
   // The same without a wait; -1: there is none.
   int landed() noexcept { return backend_->satisfied({WaitKind::kLanding, -1, 0}) ? backend_->take_landing() : -1; }
-  // Until the engine has looked for messages once more. Where puts end at once, nothing else lets landed() see others.
-  Awaiter looked() noexcept {
-    return {*this, {WaitKind::kPassed, -1, backend_->passes() + 2}};
-  }  // one may be under way
+  // Until the engine has looked for messages once more; one look may be under way. Where puts end at once, nothing else
+  // lets landed() see others.
+  Awaiter looked() noexcept { return {*this, {WaitKind::kPassed, -1, backend_->passes() + 2}}; }
   // Until the source of every put is reusable, but for at most `but` of them.
   Awaiter flushed(uint64_t but = 0) noexcept { return {*this, {WaitKind::kFlushed, -1, but}}; }
 

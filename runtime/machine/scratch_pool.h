@@ -6,7 +6,7 @@
 // It keeps 32 MB, and where repeated calls need more than that, also what they need, up to 1 GB in all: the second most
 // that any of the last 8 runs had at once. A run lasts from the first block that is taken until all are given back. So
 // for a single long call it keeps no more, and one that is repeated gets its blocks again. Beyond 1 GB it makes the
-// others anew: the kernel gives their pages in less time than such a call takes to fill them over a network.
+// others anew: to get and pin their pages takes less time than such a call takes to fill them over a network.
 #pragma once
 
 #include <array>

@@ -50,16 +50,21 @@ bool Connector::start(Peer& peer) {
   reserve_one(local_.peers.with_queue_pair);
   sender_.reserve(local_.peers.with_queue_pair.capacity());
   const size_t used = local_.peers.with_queue_pair.size(), most = local_.settings.most_queue_pairs;
-  Status status =
-      used < most
-          ? exposures_.with_room([&] { return peer.make_channel(local_.adapter.domain(), local_.settings.notify); })
-          : error(IBCOLL_ERR_TRANSPORT,
-                  "it would take queue pair number {}; IBCOLL_VERBS_QUEUE_PAIRS or the device allows {}", used + 1,
-                  most);
+  QueuePair made;
+  uint32_t most_inline = 0;
+  Status status = used < most
+                      ? exposures_.with_room([&] {
+                          Status channel = peer.make_channel(local_.adapter.domain(), local_.settings.notify);
+                          return channel.ok() ? make_queue_pair(made, most_inline) : channel;
+                        })
+                      : error(IBCOLL_ERR_TRANSPORT,
+                              "it would take queue pair number {}; IBCOLL_VERBS_QUEUE_PAIRS or the device allows {}",
+                              used + 1, most);
+  if (peer.liveness.lost()) return false;  // a poll for room has found that
   // Now nothing throws any more, so that no epoch is taken in vain: the peer would have to answer the next one in time.
   peer.connection.next_epoch();
   peer.new_keys.start();
-  if (status.ok()) status = make_queue_pair(peer);
+  if (status.ok()) status = open_queue_pair(peer, std::move(made), most_inline);
   if (!status.ok()) {
     recovery_.lack(peer, status);
     return false;
@@ -78,8 +83,8 @@ bool Connector::start(Peer& peer) {
   return true;
 }
 
-// A shortage of memory delays them.
-void Connector::connect_drained() {
+// A shortage of memory delays them, and nothing else.
+void Connector::connect_drained() noexcept {
   const auto begins = [](const Peer* peer) {
     return peer && peer->connection.is(State::kNew) && peer->connection.epoch() > 0 && !peer->liveness.lost() &&
            (peer->sending.has_unconsumed() || peer->connection.wants_another());
@@ -90,7 +95,7 @@ void Connector::connect_drained() {
         if (begins(peer.get())) start(*peer);
     } catch (const std::bad_alloc&) {
       has_drained_ = true;
-      throw;
+      return;
     }
   }
 }
@@ -111,25 +116,26 @@ Greeting Connector::my_greeting(const Peer& peer) const {
   return mine;
 }
 
-Status Connector::make_queue_pair(Peer& peer) {
-  std::vector<Peer*>& with_queue_pair = local_.peers.with_queue_pair;
+// With room for its completions.
+Status Connector::make_queue_pair(QueuePair& made, uint32_t& most_inline) {
+  if (Status room = local_.adapter.make_room(local_.peers.with_queue_pair.size() + 1); !room.ok()) return room;
   ibv_qp_init_attr wanted{};
   wanted.send_cq = wanted.recv_cq = local_.adapter.completions();
   wanted.qp_type = IBV_QPT_RC;
-  QueuePair made;
-  const Status status = exposures_.with_room([&]() -> Status {
-    if (Status room = local_.adapter.make_room(with_queue_pair.size() + 1); !room.ok()) return room;
-    for (const uint32_t most_inline : {kMostInline, 0u}) {  // a device without inline data
-      wanted.cap = {kSendDepth + 1, kReceiveDepth, 1, 1, most_inline};
-      made.reset(ibv_create_qp(local_.adapter.domain(), &wanted));
-      if (made) return {};
-    }
-    return verbs_error(local_.adapter.name(), "ibv_create_qp (reliable connection)", errno);
-  });
-  if (!status.ok()) return status;
-  peer.connection.opened(std::move(made), wanted.cap.max_inline_data);
+  for (const uint32_t tried : {kMostInline, 0u}) {  // a device without inline data
+    wanted.cap = {kSendDepth + 1, kReceiveDepth, 1, 1, tried};
+    made.reset(ibv_create_qp(local_.adapter.domain(), &wanted));
+    if (!made) continue;
+    most_inline = wanted.cap.max_inline_data;
+    return {};
+  }
+  return verbs_error(local_.adapter.name(), "ibv_create_qp (reliable connection)", errno);
+}
+
+Status Connector::open_queue_pair(Peer& peer, QueuePair made, uint32_t most_inline) {
+  peer.connection.opened(std::move(made), most_inline);
   peer.sending.queue = {};
-  with_queue_pair.push_back(&peer);
+  local_.peers.with_queue_pair.push_back(&peer);
 
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;

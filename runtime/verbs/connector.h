@@ -29,7 +29,7 @@ class Connector {
   // A connection has drained. If something is to be sent to its peer, or that has begun another one, connect_drained()
   // does so too: else the next message connects.
   void note_drained() { has_drained_ = true; }
-  void connect_drained();
+  void connect_drained() noexcept;
   // Peers whose greeting is awaited.
   const std::vector<Peer*>& greeted() const { return greeted_; }
   // No greeting of this peer is awaited any more.
@@ -55,7 +55,8 @@ class Connector {
   uint64_t reconnections() const { return reconnections_; }
 
  private:
-  Status make_queue_pair(Peer& peer);
+  Status make_queue_pair(QueuePair& made, uint32_t& most_inline);
+  Status open_queue_pair(Peer& peer, QueuePair made, uint32_t most_inline);
   Greeting my_greeting(const Peer& peer) const;
   Status get_ready(Peer& peer, const Greeting& theirs);
 

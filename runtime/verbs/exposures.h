@@ -15,13 +15,14 @@ namespace ibcoll::verbs {
 
 class Completions;
 
-// After a shortage of memory no window rests for a while: 32 times, after the next one 64 times, and so on. What a
-// shortage costs, a failed registration and the windows to bind again, is spread over so many messages.
+// After a shortage of memory no window rests for a while: 32 times, after the next one 64 times, and so on. One that
+// comes during a pause begins the same pause anew. What a shortage costs, a failed registration and the windows to bind
+// again, is spread over so many messages.
 class RestPause {
  public:
   void begin() {
-    left_ = next_;
-    next_ = std::min(2 * next_, kLongest);
+    if (left_ == 0) length_ = length_ == 0 ? kFirst : std::min(2 * length_, kLongest);
+    left_ = length_;
   }
   // Asked each time.
   bool over() {
@@ -32,7 +33,7 @@ class RestPause {
 
  private:
   static constexpr uint32_t kFirst = 32, kLongest = 1 << 15;
-  uint32_t left_ = 0, next_ = kFirst;
+  uint32_t left_ = 0, length_ = 0;
 };
 
 class Exposures {

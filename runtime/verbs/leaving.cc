@@ -41,6 +41,7 @@ void Transport::say_goodbye() {
     std::erase_if(pending, done);
     if (pending.empty() && everything_left()) return;
     if (completions_.poll() == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    connector_.connect_drained();
     connector_.serve_greetings();
     sender_.retry_pumps();
   }

@@ -75,6 +75,30 @@ TEST_F(FaultTest, AFirstMessageLeavesARankThatDoesNotPoll) {
   }
 }
 
+// The connection is broken when its rank leaves: it is made anew for what was accepted before.
+TEST_F(FaultTest, ALeavingRankDeliversWhatItHasAccepted) {
+  auto world = make_connected(2);
+  ASSERT_TRUE(world);
+  bool broken = false;
+  rank(0).faults.execute = [first = true](const ibv_send_wr&) mutable {
+    return std::exchange(first, false) ? Outcome{IBV_WC_RETRY_EXC_ERR} : Outcome();
+  };
+  rank(0).faults.modify = [&broken](ibv_qp_type, ibv_qp_state to) {
+    broken = broken || to == IBV_QPS_ERR;
+    return 0;
+  };
+  world->put_to_sleep(0);
+  ASSERT_TRUE(world->at(0).send(1, numbered(1), {}));
+  EXPECT_TRUE(world->pump_until([&] {
+    Event event;
+    EXPECT_EQ(world->at(0).poll({&event, 1}), 0u);
+    return broken;
+  }));
+  EXPECT_EQ(world->messages(1, 0), 0u);
+  ASSERT_TRUE(world->leave(0));
+  EXPECT_TRUE(world->pump_until([&] { return world->messages(1, 0) == 1; }));
+}
+
 TEST_F(FaultTest, APathThatStaysAwayLosesThePeer) {
   auto world = make(2, {kSoon});
   ASSERT_TRUE(world);
