@@ -30,6 +30,7 @@ constexpr double kLooseFactor = 2.5;
 constexpr Loose kWithinNodes[] = {{IBCOLL_BCAST, "binomial"},
                                   {IBCOLL_BCAST, "knomial"},
                                   {IBCOLL_BCAST, "chain"},
+                                  {IBCOLL_BCAST, "pap_chain"},
                                   {IBCOLL_SCATTER, "ordered_tree"},
                                   {IBCOLL_SCAN, "linear"},
                                   {IBCOLL_EXSCAN, "linear"},

@@ -96,16 +96,18 @@ inline uint64_t choose_equal_threshold(const Shape& s, const CostModel& m) {
 
 // ---------------------------------------------------------------- what is left when one late rank comes
 
-// A late leaf of the linear gather has one message to send. A late root finds what fits into the shares of the others.
+// A late leaf of the linear gather has one message to send. A late root finds what fits into the shares of the others,
+// and copies it. Of a short block the copy is part of the message, as in all algorithms.
 inline double share_of(const Shape& s, const CostModel& m) { return m.spill_bytes / std::max(1, s.p - 1); }
 inline double late_linear_gather_us(const Shape& s, const CostModel& model) {
   const CostModel m = model_of_late(model);
   const double block = static_cast<double>(block_of(s)), others = s.p - 1;
-  const double beyond = std::max(0.0, block - share_of(s, m));
-  return (others * (m.message_us(block) + m.beta_us * beyond) + m.own_copies_us(block)) / s.p;
+  const double ahead = std::min(block, share_of(s, m));
+  const double copied = block > m.eager_bytes ? others * ahead : 0;
+  return (others * (m.message_us(block) + m.beta_us * (block - ahead)) + m.own_copies_us(block + copied)) / s.p;
 }
 // All wait for a late root of the linear scatter; a late leaf copies what was sent ahead, and has to ask for what does
-// not fit into the root's share. Of a short block the copy is part of the message, as in all algorithms.
+// not fit into the root's share.
 inline double late_linear_scatter_us(const Shape& s, const CostModel& model) {
   const CostModel m = model_of_late(model);
   const double block = static_cast<double>(block_of(s)), ahead = std::min(block, share_of(s, m));
