@@ -96,7 +96,8 @@ class TeamCredit {
   // A note has left for the peer. It says that this rank has completed all collectives up to `completed`.
   static void note_left(Peer& peer, uint32_t completed) noexcept {
     peer.reported = completed;
-    if (!is_after(peer.pending_through, completed))
+    // A peer that has asked for what is not completed yet is still waiting.
+    if (peer.pending > 0 && !is_after(peer.pending_through, completed))
       peer.pending = 0, peer.pending_bytes = 0, peer.pending_spilled = 0, peer.wanted = false;
   }
   // Calls send(peer), which sends a note if it can, for each peer whose credit is due and to which `completed` is news.

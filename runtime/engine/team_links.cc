@@ -29,6 +29,14 @@ RemoteRegion TeamLinks::expose(int peer, Bytes memory) noexcept {
   }
 }
 
+bool TeamLinks::conceal(int peer, const RemoteRegion& region) noexcept {
+  try {
+    return transport(peer).conceal(members_.job_rank(peer), region);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 void TeamLinks::want_back() noexcept {
   for (int i = 0; i < members_.size(); ++i)
     if (i != members_.rank()) transport(i).want_back(members_.job_rank(i));

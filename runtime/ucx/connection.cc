@@ -167,7 +167,7 @@ void Transport::fail(Peer& peer) {
   processes_.remove(peer.rank);
   const std::string silence = silence_of(peer);  // before connections are cut, which counts as a refusal
   end_connections(peer);
-  if (peer.endpoint != nullptr && sockets_ && !sockets_->refusal_of(peer.rank).empty()) {
+  if (peer.endpoint != nullptr && sockets_ && sockets_->refuses(peer.rank)) {
     leave_to_ucx(peer);
   } else if (peer.endpoint != nullptr) {
     ucp_request_param_t param{};

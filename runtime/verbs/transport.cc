@@ -69,8 +69,11 @@ Transport::~Transport() {
     if (!peer || !peer->connection.has_queue_pair()) continue;
     peer->liveness.leave();
     if (!peer->liveness.lost())
-      peer->liveness.lose(fmt::format("rank {}: verbs: closes the connection to rank {}", local_.rank, peer->rank),
-                          IBCOLL_OK);
+      peer->liveness.lose(
+          text_or(
+              kNoText,
+              [&] { return fmt::format("rank {}: verbs: closes the connection to rank {}", local_.rank, peer->rank); }),
+          IBCOLL_OK);
     recovery_.break_connection(*peer, 0);
   }
   for (const std::unique_ptr<Peer>& peer : local_.peers.all())

@@ -64,7 +64,7 @@ class Transport final : public NetworkTransport {
   void gate_notify(const Config& config, bool in_order);
   Peer* ready_to_send(int rank);
   Peer* get_ready_to_send(int rank);
-  void say_goodbye();
+  void say_goodbye() noexcept;
 
   bool slots_are_enough() const;
 

@@ -99,6 +99,24 @@ TEST_F(FaultTest, ALeavingRankDeliversWhatItHasAccepted) {
   EXPECT_TRUE(world->pump_until([&] { return world->messages(1, 0) == 1; }));
 }
 
+// The connection breaks after the goodbye was accepted, and what was posted to it may never be completed.
+TEST_F(FaultTest, AConnectionThatBreaksAfterTheGoodbyeIsMadeAnew) {
+  for (const bool flushes : {true, false}) {
+    SCOPED_TRACE(flushes);
+    begin(conformance::test_seed());
+    auto world = make_connected(2);
+    ASSERT_TRUE(world);
+    rank(0).traits.flushes = flushes;
+    rank(0).faults.execute = [first = true](const ibv_send_wr&) mutable {
+      return std::exchange(first, false) ? Outcome{IBV_WC_RETRY_EXC_ERR} : Outcome();
+    };
+    world->put_to_sleep(0);
+    ASSERT_TRUE(world->at(0).send(1, numbered(1), {}));
+    ASSERT_TRUE(world->leave(0));
+    EXPECT_TRUE(world->pump_until([&] { return world->messages(1, 0) == 1; }));
+  }
+}
+
 TEST_F(FaultTest, APathThatStaysAwayLosesThePeer) {
   auto world = make(2, {kSoon});
   ASSERT_TRUE(world);

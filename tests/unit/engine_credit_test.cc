@@ -142,6 +142,16 @@ TEST_F(CreditOfOneCollective, CreditOfTheShareIsReturnedByHalf) {
   EXPECT_FALSE(credit.ended(*credit.at(2), 3, 0, half)) << "each peer has its own share";
 }
 
+// The request for credit waits for the next call to end, although a note leaves before that.
+TEST_F(CreditOfOneCollective, ARequestForCreditOutlivesANoteWithoutNews) {
+  TeamCredit& credit = team(0).links().credit();
+  EXPECT_FALSE(credit.ended(*credit.at(1), 7, 1000, 0));
+  TeamCredit::note_left(*credit.at(1), 7);
+  EXPECT_FALSE(credit.wanted(1));
+  TeamCredit::note_left(*credit.at(1), 7);
+  EXPECT_TRUE(credit.ended(*credit.at(1), 8, 1000, 0));
+}
+
 // A message that is there in full is taken and nothing is sent for it; one of which a part is there is advertised.
 TEST_F(CreditOfOneCollective, AMessageThatWasSpilledWholeIsNotAdvertised) {
   Exchange exchange(team(0), kSignature);

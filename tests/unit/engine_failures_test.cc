@@ -150,6 +150,20 @@ TEST_F(EngineTest, BuffersThatAPeerWritesToAreNotGivenBack) {
   EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_SYSTEM);
 }
 
+// ... nor if there is no memory to end that.
+TEST_F(EngineTest, BuffersWaitForTheMemoryThatEndsAWrite) {
+  wire_.writing = wire_.no_memory = true;
+  auto call = make_call(team(0), 20'000);
+  EXPECT_TRUE(call->request->start().ok());
+  team(0).health().fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
+  progress();
+  EXPECT_TRUE(call->request->in_flight());
+  wire_.writing = wire_.no_memory = false;
+  progress();
+  EXPECT_FALSE(call->request->in_flight());
+  EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_SYSTEM);
+}
+
 // ... nor are those from which the transport still sends.
 TEST_F(EngineTest, BuffersThatAreStillSentAreNotGivenBack) {
   wire_.slow = true;

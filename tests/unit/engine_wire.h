@@ -8,6 +8,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "runtime/base/json.h"
@@ -33,6 +34,7 @@ struct Wire {
   Time now = 1'000'000;
   bool full = false;
   bool writing = false;        // peers are in the middle of their puts
+  bool no_memory = false;      // to end a put
   bool slow = false;           // puts are accepted, and read their sources until the test says that they have ended
   bool refuses = false;        // the kernel lets no rank write to another's memory any more
   std::vector<uint64_t> puts;  // tokens of these
@@ -60,7 +62,10 @@ class WireTransport : public Transport {
   RemoteRegion expose(int, std::span<std::byte> memory) override {
     return {0, memory.size(), wire_.writing || wire_.slow || wire_.refuses ? 1u : 0u};
   }
-  bool conceal(int, const RemoteRegion&) override { return !wire_.writing; }
+  bool conceal(int, const RemoteRegion&) override {
+    if (wire_.no_memory) throw std::bad_alloc();
+    return !wire_.writing;
+  }
   PutResult put(int, const RemoteRegion&, std::span<const std::byte>, const Note&, uint64_t token) override {
     if (wire_.refuses) return PutResult::kRefused;
     if (!wire_.slow) return PutResult::kBusy;

@@ -164,6 +164,11 @@ std::vector<int> SocketWatch::refused_ranks() {
   return std::exchange(newly_refused_, {});
 }
 
+bool SocketWatch::refuses(int rank) {
+  const std::lock_guard lock(mutex_);
+  return refusals_.contains(rank);
+}
+
 std::string SocketWatch::refusal_of(int rank) {
   const std::lock_guard lock(mutex_);
   const auto found = refusals_.find(rank);

@@ -68,6 +68,7 @@ class SocketWatch {
   bool any_refused() const { return has_new_refusals_.load(std::memory_order_relaxed); }
   // Since the last call.
   std::vector<int> refused_ranks();
+  bool refuses(int rank);
   // Which connection was not made, and why; empty: the rank is not refused.
   std::string refusal_of(int rank);
   // Takes new sockets of UCX under watch.
