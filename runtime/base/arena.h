@@ -79,7 +79,7 @@ class Arena {
   // which rank comes first.
   void reset() noexcept {
     give_back_long();
-    if (first_ && (first_->next || first_->bytes < used_ + spare_)) {
+    if (first_ && first_->bytes < used_ + spare_) {  // as always with a second chunk
       const size_t wanted = used_;
       release(first_);
       first_ = nullptr;

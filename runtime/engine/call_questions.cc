@@ -63,10 +63,7 @@ bool CallQuestions::find_other_call(int peer, ConstBytes records, Probe probe, u
                             call_text(theirs), members_.rank(), call_text(mine),
                             asked && is_after(theirs.op, suspected) ? not_kept(suspected) : std::string(), kSameCalls),
                       theirs.op);
-    if (answers) return true;
-    answer_to_ = peer;
-    answer_op_ = theirs.op;
-    answer();
+    if (!answers) answer(peer, theirs.op);
     return true;
   }
   return false;
@@ -80,9 +77,7 @@ void CallQuestions::on_probe(int peer, const Note& note, ConstBytes payload) noe
   if (probe == Probe::kAnswers) return note_missing_record(peer);
   if (probe == Probe::kSuspects) {
     if (!calls_.begun(note.op) || calls_.record(note.op).op != 0) return;
-    answer_to_ = peer;
-    answer_op_ = note.op;
-    return answer();
+    return answer(peer, note.op);
   }
   if (!health_.good()) return;
   if (const Request* const request = calls_.find(note.op))
@@ -138,14 +133,9 @@ void CallQuestions::other_call(int peer, uint32_t op) noexcept {
                 members_.rank(), calls_.describe(op), peer, kSameCalls));
 }
 
-void CallQuestions::repeat() noexcept {
-  answer();
-  ask();
-}
-
-void CallQuestions::answer() noexcept {
-  if (answer_to_ >= 0 && links_.reaches(answer_to_) && send_calls(answer_to_, answer_op_, Probe::kAnswers))
-    answer_to_ = -1;
+// If there is no room for it now, the peer asks again.
+void CallQuestions::answer(int peer, uint32_t op) noexcept {
+  if (links_.reaches(peer)) (void)send_calls(peer, op, Probe::kAnswers);
 }
 
 void CallQuestions::ask() noexcept {

@@ -170,9 +170,12 @@ int data_repeated(int rank, int size) {
     MPI_Gather(&mine[round % 2], 1, MPI_INT, rank == root ? all : NULL, 1, MPI_INT, root, world);
     for (int i = 0; i < size; ++i) EXPECT(rank != root || all[i] == (round % 2 ? 10 : 1) * i + round);
     for (int i = 0; i < size; ++i) all[i] = 100 * i + round;
-    MPI_Scatter(rank == root ? all : NULL, 1, MPI_INT, rank == root && round / size % 2 ? MPI_IN_PLACE : &sent, 1,
-                MPI_INT, root, world);
-    EXPECT(sent == (rank == root && round / size % 2 ? 7 + round : 100 * rank + round));
+    for (int in_place = 0; in_place < 2; ++in_place) {
+      const int keeps = rank == root && in_place;
+      sent = -1;
+      MPI_Scatter(rank == root ? all : NULL, 1, MPI_INT, keeps ? MPI_IN_PLACE : &sent, 1, MPI_INT, root, world);
+      EXPECT(sent == (keeps ? -1 : 100 * rank + round));
+    }
 
     /* In Open MPI the second type often gets the handle of the first one. */
     MPI_Datatype type;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A request, a collective or a team leaves nothing for the next one.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -205,6 +207,18 @@ TEST_F(ExchangeTest, WhatWasLentBeforeIsNotSent) {
   const auto address = reinterpret_cast<uint64_t>(memory_.data());
   exchange.on_note(1, note(NoteKind::kWanted, 100), std::as_bytes(std::span(&address, 1)));
   EXPECT_EQ(team(0).failure().code(), IBCOLL_ERR_MISMATCH);
+}
+
+TEST_F(ExchangeTest, WhatIsLentAndNotThereIsNotSent) {
+  void* const page = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  Exchange exchange(team(0), kSignature);
+  start(exchange);
+  static_cast<CommBackend&>(exchange).lend({static_cast<const std::byte*>(page), 100});
+  const auto address = reinterpret_cast<uint64_t>(page);
+  exchange.on_note(1, note(NoteKind::kWanted, 100), std::as_bytes(std::span(&address, 1)));
+  EXPECT_EQ(team(0).failure().code(), IBCOLL_ERR_SYSTEM);
+  ::munmap(page, 4096);
 }
 
 // Short messages may go to a peer that has not arrived, and more of them after the first.

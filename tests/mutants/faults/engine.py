@@ -10,7 +10,7 @@ REFUSED = "*RefusedMemory*/2_ranks_2_nodes"
 
 FAULTS = [
     Fault("a_rank_that_is_far_ahead_does_not_answer", "runtime/engine/call_questions.cc",
-          "    answer_op_ = note.op;\n    return answer();\n", "    return;\n",
+          "    return answer(peer, note.op);\n", "    return;\n",
           UNIT, "OtherCall*"),
     Fault("a_message_that_left_alone_wakes_no_task", "runtime/engine/scheduler.cc",
           "        run_if_ready(exchange);\n      }\n", "      }\n",
@@ -112,7 +112,7 @@ FAULTS = [
     Fault("signature_not_compared", "runtime/engine/exchange_state.h",
           "return note.signature == signature_;",
           "return note.signature != 0;",
-          UNIT, "EngineTest*"),
+          UNIT, "EngineTest*:OtherCall*"),
     Fault("queue_reversed", "runtime/base/intrusive_queue.h",
           "    one->*kNext = nullptr;\n"
           "    *tail = one;\n"
@@ -267,7 +267,7 @@ FAULTS = [
     Fault("sent_although_it_is_not_there", "runtime/engine/exchange.cc",
           "  if (state_.may_access(bytes, Access::kRead)) put(",
           "  put(",
-          API, "Api.test_missing_memory_4x1"),
+          UNIT, "ExchangeTest.WhatIsLent*"),
     Fault("lands_although_nothing_is_there", "runtime/engine/incoming.cc",
           "  if (refused && !state_.may_access({m->data + m->moved, payload.size()}, Access::kWrite)) return;\n",
           "  (void)refused;\n",
