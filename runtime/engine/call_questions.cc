@@ -133,7 +133,7 @@ void CallQuestions::other_call(int peer, uint32_t op) noexcept {
                 members_.rank(), calls_.describe(op), peer, kSameCalls));
 }
 
-// If there is no room for it now, the peer asks again.
+// If there is no room for it now, a peer that suspects asks again, and one that waits is notified of the failure.
 void CallQuestions::answer(int peer, uint32_t op) noexcept {
   if (links_.reaches(peer)) (void)send_calls(peer, op, Probe::kAnswers);
 }

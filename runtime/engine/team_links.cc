@@ -37,6 +37,14 @@ bool TeamLinks::conceal(int peer, const RemoteRegion& region) noexcept {
   }
 }
 
+bool TeamLinks::rest(int peer, const RemoteRegion& region) noexcept {
+  try {
+    return transport(peer).rest(members_.job_rank(peer), region);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 void TeamLinks::want_back() noexcept {
   for (int i = 0; i < members_.size(); ++i)
     if (i != members_.rank()) transport(i).want_back(members_.job_rank(i));

@@ -55,11 +55,9 @@ class TeamLinks {
   // Before the message that tells the peer. A region without a key where memory for it is short: data then come in
   // messages.
   RemoteRegion expose(int peer, Bytes memory) noexcept;
-  // False: to be repeated, also where memory is short.
+  // Of both, false: to be repeated, also where memory is short.
   bool conceal(int peer, const RemoteRegion& region) noexcept;
-  bool rest(int peer, const RemoteRegion& region) noexcept {
-    return transport(peer).rest(members_.job_rank(peer), region);
-  }
+  bool rest(int peer, const RemoteRegion& region) noexcept;
   // Transports return the sources of all puts.
   void want_back() noexcept;
 

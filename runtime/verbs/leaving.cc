@@ -33,7 +33,9 @@ void Transport::say_goodbye() noexcept {
   const auto has_all = [&](const Peer& peer) {
     if (is_done(peer)) return true;
     if (!peer.connection.ready()) return !peer.sending.has_unconsumed();
-    return !peer.sending.has_unposted() && peer.sending.queue.drained();
+    // A queue that was begun anew may have requests of its own only, which tell no end.
+    return !peer.sending.has_unposted() &&
+           (peer.sending.queue.drained() || peer.connection.remote.delivered >= peer.sending.accepted());
   };
   connector_.leave();
   const Time deadline = now() + kGoodbyeTimeout;
@@ -47,6 +49,7 @@ void Transport::say_goodbye() noexcept {
       }
       if (left) return;
       if (completions_.poll() == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+      monitor_.check();
       if (recovery_.draining() > 0) completions_.end_late_drains();
       connector_.connect_drained();
       connector_.serve_greetings();

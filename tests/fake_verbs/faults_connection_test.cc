@@ -117,6 +117,22 @@ TEST_F(FaultTest, AConnectionThatBreaksAfterTheGoodbyeIsMadeAnew) {
   }
 }
 
+// The goodbye has landed, but its acknowledgement is lost: the new connection carries credit only, whose end is not told.
+TEST_F(FaultTest, AGoodbyeWhoseAcknowledgementIsLostHoldsNobody) {
+  auto world = make_connected(2);
+  ASSERT_TRUE(world);
+  constexpr uint64_t kMessages = 40;  // the credit for them is told again on a new connection
+  for (uint32_t i = 0; i < kMessages; ++i)
+    ASSERT_TRUE(world->pump_until([&] { return world->at(1).send(0, numbered(i), {}); }));
+  EXPECT_TRUE(world->pump_until([&] { return world->messages(0, 1) == kMessages; }));
+  rank(0).faults.execute = [first = true](const ibv_send_wr&) mutable {
+    return std::exchange(first, false) ? Outcome{IBV_WC_RETRY_EXC_ERR, true} : Outcome();
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(world->leave(0));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(800));
+}
+
 TEST_F(FaultTest, APathThatStaysAwayLosesThePeer) {
   auto world = make(2, {kSoon});
   ASSERT_TRUE(world);
