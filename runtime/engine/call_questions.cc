@@ -63,7 +63,10 @@ bool CallQuestions::find_other_call(int peer, ConstBytes records, Probe probe, u
                             call_text(theirs), members_.rank(), call_text(mine),
                             asked && is_after(theirs.op, suspected) ? not_kept(suspected) : std::string(), kSameCalls),
                       theirs.op);
-    if (!answers) answer(peer, theirs.op);
+    if (answers) return true;
+    answer_to_ = peer;
+    answer_op_ = theirs.op;
+    answer();
     return true;
   }
   return false;
@@ -77,7 +80,9 @@ void CallQuestions::on_probe(int peer, const Note& note, ConstBytes payload) noe
   if (probe == Probe::kAnswers) return note_missing_record(peer);
   if (probe == Probe::kSuspects) {
     if (!calls_.begun(note.op) || calls_.record(note.op).op != 0) return;
-    return answer(peer, note.op);
+    answer_to_ = peer;
+    answer_op_ = note.op;
+    return answer();
   }
   if (!health_.good()) return;
   if (const Request* const request = calls_.find(note.op))
@@ -133,9 +138,14 @@ void CallQuestions::other_call(int peer, uint32_t op) noexcept {
                 members_.rank(), calls_.describe(op), peer, kSameCalls));
 }
 
-// If there is no room for it now, a peer that suspects asks again, and one that waits is notified of the failure.
-void CallQuestions::answer(int peer, uint32_t op) noexcept {
-  if (links_.reaches(peer)) (void)send_calls(peer, op, Probe::kAnswers);
+void CallQuestions::repeat() noexcept {
+  answer();
+  ask();
+}
+
+void CallQuestions::answer() noexcept {
+  if (answer_to_ >= 0 && links_.reaches(answer_to_) && send_calls(answer_to_, answer_op_, Probe::kAnswers))
+    answer_to_ = -1;
 }
 
 void CallQuestions::ask() noexcept {

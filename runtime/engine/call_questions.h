@@ -44,8 +44,8 @@ class CallQuestions {
   void other_call(int peer, uint32_t op) noexcept;
   // A NoteKind::kProbe has come, whose team has not certainly failed.
   void on_probe(int peer, const Note& note, ConstBytes payload) noexcept;
-  // Under suspicion: a question may have found no room to leave, or no answer.
-  void ask() noexcept;
+  // Under suspicion: a question or an answer may have found no room to leave.
+  void repeat() noexcept;
 
  private:
   static constexpr uint32_t kAskedCalls = 8;
@@ -54,8 +54,9 @@ class CallQuestions {
   bool find_other_call(int peer, ConstBytes records, Probe probe, uint32_t asked_op) noexcept;
   std::string not_kept(uint32_t op) const noexcept;
   void note_missing_record(int peer) noexcept;
-  void answer(int peer, uint32_t op) noexcept;
   void compare_bytes(int peer, const Request& request, ConstBytes payload) noexcept;
+  void ask() noexcept;
+  void answer() noexcept;
 
   Engine& engine_;
   const TeamMembers& members_;
@@ -65,6 +66,8 @@ class CallQuestions {
   int suspected_peer_ = -1;
   uint32_t suspected_op_ = 0;
   Time ask_at_ = 0;
+  int answer_to_ = -1;  // has no answer of this rank yet
+  uint32_t answer_op_ = 0;
 };
 
 }  // namespace ibcoll

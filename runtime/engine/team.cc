@@ -225,7 +225,7 @@ bool Team::end_requests() noexcept {
   if (health_.good()) return true;
   TeamFailure& failure = health_.failure();
   if (failure.uncertain() && !failure.end_suspicion(engine_.now())) {
-    questions_.ask();
+    questions_.repeat();
     return false;
   }
   if (window_) window_->presence().report_failure(failure.status().code());

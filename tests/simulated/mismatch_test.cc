@@ -272,7 +272,7 @@ TEST(Pair, ABlockOfAnotherSize) {
 class Mismatches : public ::testing::TestWithParam<Odd> {};
 
 TEST_P(Mismatches, EndInErrorsEverywhereAndWriteNothingWrong) {
-  const Seeds seeds(60, 5000);
+  const Seeds seeds(900, 5000);
   for (uint64_t seed = seeds.first; seed <= seeds.last && !HasFailure(); ++seed) {
     SCOPED_TRACE(replay_command(seed));
     Mismatch(seed, GetParam()).run();

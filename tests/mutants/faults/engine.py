@@ -10,7 +10,7 @@ REFUSED = "*RefusedMemory*/2_ranks_2_nodes"
 
 FAULTS = [
     Fault("a_rank_that_is_far_ahead_does_not_answer", "runtime/engine/call_questions.cc",
-          "    return answer(peer, note.op);\n", "    return;\n",
+          "    answer_to_ = peer;\n    answer_op_ = note.op;\n    return answer();\n", "    return;\n",
           UNIT, "OtherCall*"),
     Fault("a_message_that_left_alone_wakes_no_task", "runtime/engine/scheduler.cc",
           "        run_if_ready(exchange);\n      }\n", "      }\n",
