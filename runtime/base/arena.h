@@ -76,10 +76,10 @@ class Arena {
   }
 
   // Frees all allocations. Next time as much will fit into one chunk, and more: how much is alive at once depends on
-  // which rank comes first.
+  // which rank comes first. With a second chunk the last one is never that large.
   void reset() noexcept {
     give_back_long();
-    if (first_ && first_->bytes < used_ + spare_) {  // as always with a second chunk
+    if (first_ && first_->bytes < used_ + spare_) {
       const size_t wanted = used_;
       release(first_);
       first_ = nullptr;

@@ -21,19 +21,19 @@ void Transport::say_goodbye() noexcept {
   const auto is_done = [](const Peer& peer) {
     return peer.connection.is(State::kFailed) || peer.liveness.lost() || peer.is_leaving();
   };
-  const auto is_told = [&](Peer& peer) {  // as far as it has to be
+  const auto is_notified = [&](Peer& peer) {  // or need not be
     const Connection& connection = peer.connection;
-    if (peer.told_goodbye || is_done(peer)) return true;
+    if (peer.sent_goodbye || is_done(peer)) return true;
     if (connection.is(State::kNew) && !peer.sending.has_unconsumed()) return true;
     if (connection.is(State::kGreeting) && peer.sending.accepted() == 0) return true;
     if (!connection.ready() || !peer.sending.has_slot()) return false;
     sender_.send_own(peer, SlotKind::kLeaving, {});
-    return peer.told_goodbye = true;
+    return peer.sent_goodbye = true;
   };
   const auto has_all = [&](const Peer& peer) {
     if (is_done(peer)) return true;
     if (!peer.connection.ready()) return !peer.sending.has_unconsumed();
-    // A queue that was begun anew may have requests of its own only, which tell no end.
+    // Credit that leaves after a new connection reports no completion.
     return !peer.sending.has_unposted() &&
            (peer.sending.queue.drained() || peer.connection.remote.delivered >= peer.sending.accepted());
   };
@@ -44,16 +44,14 @@ void Transport::say_goodbye() noexcept {
     try {
       for (const std::unique_ptr<Peer>& peer : local_.peers.all()) {
         if (!peer || !peer->channel.made()) continue;
-        const bool told = is_told(*peer);
-        left = left && told && has_all(*peer);
+        const bool notified = is_notified(*peer);
+        left = left && notified && has_all(*peer);
       }
       if (left) return;
       if (completions_.poll() == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
       monitor_.check();
-      if (recovery_.draining() > 0) completions_.end_late_drains();
-      connector_.connect_drained();
       connector_.serve_greetings();
-      sender_.retry_pumps();
+      resume_sending();
     } catch (const std::bad_alloc&) {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }

@@ -29,7 +29,7 @@ struct Peer : OutboxPeer {
   Exposed exposed;        // to the peer
   NewKeys new_keys;       // of its own exposures
   Connection connection;  // its queue pair goes before the memory that it uses
-  bool told_goodbye = false;
+  bool sent_goodbye = false;
 
   Status make_channel(ibv_pd* domain, Notify notify) {
     Status made = channel.make(domain);

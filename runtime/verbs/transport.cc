@@ -201,14 +201,18 @@ inline bool Transport::slots_are_enough() const {
          connector_.greeted().empty() && !connector_.has_unsent() && recovery_.draining() == 0;
 }
 
+void Transport::resume_sending() {
+  if (recovery_.draining() > 0) completions_.end_late_drains();
+  connector_.connect_drained();
+  sender_.retry_pumps();
+}
+
 // What arrives is kept for poll(), which alone hands out slots and takes them back.
 void Transport::push() {
   completions_.poll();
   if (local_.settings.notify == Notify::kMemory) receiver_.look_at_slots();
   if (!connector_.greeted().empty() || polls_ % kPollsPerGreeting == 0) connector_.serve_greetings();
-  if (recovery_.draining() > 0) completions_.end_late_drains();
-  connector_.connect_drained();
-  sender_.retry_pumps();
+  resume_sending();
   connector_.look_for_unsent();
 }
 

@@ -64,6 +64,8 @@ class Transport final : public NetworkTransport {
   void gate_notify(const Config& config, bool in_order);
   Peer* ready_to_send(int rank);
   Peer* get_ready_to_send(int rank);
+  // Connections that have drained are made anew, and what found no room is sent.
+  void resume_sending();
   void say_goodbye() noexcept;
 
   bool slots_are_enough() const;

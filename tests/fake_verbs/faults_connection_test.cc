@@ -117,11 +117,12 @@ TEST_F(FaultTest, AConnectionThatBreaksAfterTheGoodbyeIsMadeAnew) {
   }
 }
 
-// The goodbye has landed, but its acknowledgement is lost: the new connection carries credit only, whose end is not told.
+// The goodbye has landed, but its acknowledgement is lost. The new connection carries credit only, which reports no
+// completion.
 TEST_F(FaultTest, AGoodbyeWhoseAcknowledgementIsLostHoldsNobody) {
   auto world = make_connected(2);
   ASSERT_TRUE(world);
-  constexpr uint64_t kMessages = 40;  // the credit for them is told again on a new connection
+  constexpr uint64_t kMessages = 40;  // their credit is returned again by a new connection
   for (uint32_t i = 0; i < kMessages; ++i)
     ASSERT_TRUE(world->pump_until([&] { return world->at(1).send(0, numbered(i), {}); }));
   EXPECT_TRUE(world->pump_until([&] { return world->messages(0, 1) == kMessages; }));
